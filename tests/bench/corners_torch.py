@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's half of corners.lua: a line an item, its name and the microseconds of processor time of a call on one
-thread. corners_torch.py [PATTERN]: the items that have PATTERN in their names."""
+"""PyTorch's half of corners.lua: for each name of an item on a line of the input a line with the microseconds of
+processor time of a call on one thread, or a dash for an item that is not
+here; an empty line ends it."""
 import gc
 import sys
 import time
@@ -301,10 +302,9 @@ for name, run in {
 }.items():
     item(name + ", tiny")(lambda run=run: run)
 
-pattern = sys.argv[1] if len(sys.argv) > 1 else ""
-for name, make in items:
-    if pattern not in name:
-        continue
+
+
+def measure(make):
     run, calls = make(), 1
 
     def repeat(n):
@@ -323,4 +323,12 @@ for name, make in items:
         count += calls
         if time.process_time() - begin > 0.3:
             break
-    print("%s\t%.4f" % (name, (time.process_time() - begin) / count * 1e6), flush=True)
+    return (time.process_time() - begin) / count * 1e6
+
+
+named = dict(items)
+for line in sys.stdin:
+    if line == "\n":
+        break
+    make = named.get(line.rstrip("\n"))
+    print("%.4f" % measure(make) if make else "-", flush=True)

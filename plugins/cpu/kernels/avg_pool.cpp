@@ -2,9 +2,12 @@
 // avg_pool1d, 2d, 3d (x) -> y and their gradients _grad(dy, x) -> dx, where of x only the shape counts. The divisor is
 // the window's size within the padded plane, or, without count_include_pad, within the plane, or a number of one's own.
 #include "kernels/planes.hpp"
+#include "kernels/window_lanes.hpp"
 
-namespace pg::cpu {
+namespace pg::cpu::avg_pool {
 namespace {
+
+using window_lanes::Floats, window_lanes::kLanes, window_lanes::load_lanes, window_lanes::load_pairs;
 
 // The part of a window along one axis that lies inside, and what it counts in the divisor.
 struct Part {
@@ -32,14 +35,23 @@ struct Windows {
     if (!padded) part.counted = std::max<int64_t>(0, part.end - part.begin);
     return part;
   }
+  // Whether the windows tile the plane, each of them whole.
+  bool tile() const {
+    bool all = true;
+    for (int i = 0; i < 3; i++)
+      all = all && p.stride[i] == p.kernel[i] && p.padding[i] == 0 && p.out[i] * p.kernel[i] == p.in[i];
+    return all;
+  }
   static double counted(const Part& part) { return static_cast<double>(part.counted); }
+  double divides(const Part& d, const Part& h, const Part& w) const {
+    return divisor != 0 ? static_cast<double>(divisor) : counted(d) * counted(h) * counted(w);
+  }
   // body(depths, rows, columns, divisor) for every output in row-major order.
   template <class Body>
   void each(Body&& body) const {
     for (const Part& d : parts[0]) {
       for (const Part& h : parts[1]) {
-        for (const Part& w : parts[2])
-          body(d, h, w, divisor != 0 ? static_cast<double>(divisor) : counted(d) * counted(h) * counted(w));
+        for (const Part& w : parts[2]) body(d, h, w, divides(d, h, w));
       }
     }
   }
@@ -57,12 +69,25 @@ class AvgPool final : public Kernel {
     Scratch scratch;
     x_.get(nullptr, scratch);
     plan.workspace = scratch.bytes();
+    const Pool& p = windows_.p;
+    if (dtype_ != PG_F32 || windows_.parts.is_long() || p.planes * p.out_count() == 0) return;
+    auto whole = [&](int64_t o) {
+      const Part& part = windows_.parts[2][static_cast<size_t>(o)];
+      return part.end - part.begin == p.kernel[2] && part.counted == p.kernel[2];
+    };
+    while (inner_ < p.out[2] && !whole(inner_)) inner_++;
+    inner_end_ = inner_;
+    while (inner_end_ < p.out[2] && whole(inner_end_)) inner_end_++;
   }
   void launch(const pg_launch& launch) override {
     Scratch scratch(host_pointer(launch.workspace));
     const Pool& p = windows_.p;
     if (p.planes * p.out_count() == 0) return;
     windows_.at_launch();
+    if (inner_end_ - inner_ >= kLanes) {
+      run_floats(static_cast<const float*>(x_.get(input(launch, 0), scratch)), output<float>(launch, 0));
+      return;
+    }
     with_float(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
@@ -77,21 +102,92 @@ class AvgPool final : public Kernel {
  private:
   template <class T>
   void run_plane(const T* x, T* y) const {
-    const Pool& p = windows_.p;
     windows_.each([&](const Part& depths, const Part& rows, const Part& columns, double divisor) {
-      Accumulator<T> sum = 0;
-      for (int64_t d = depths.begin; d < depths.end; d++) {
-        for (int64_t i = rows.begin; i < rows.end; i++) {
-          const T* line = x + (d * p.in[1] + i) * p.in[2];
-          for (int64_t j = columns.begin; j < columns.end; j++) sum += load<T>(line[j]);
-        }
-      }
-      *y++ = store<T>(sum / static_cast<Accumulator<T>>(divisor));
+      *y++ = mean_of<T>(x, depths, rows, columns, divisor);
     });
   }
+  template <class T>
+  PG_INLINE T mean_of(const T* x, const Part& depths, const Part& rows, const Part& columns, double divisor) const {
+    const Pool& p = windows_.p;
+    Accumulator<T> sum = 0;
+    for (int64_t d = depths.begin; d < depths.end; d++) {
+      for (int64_t i = rows.begin; i < rows.end; i++) {
+        const T* line = x + (d * p.in[1] + i) * p.in[2];
+        for (int64_t j = columns.begin; j < columns.end; j++) sum += load<T>(line[j]);
+      }
+    }
+    return store<T>(sum / static_cast<Accumulator<T>>(divisor));
+  }
+
+  void run_floats(const float* x, float* y) const {
+    const Pool& p = windows_.p;
+    const int64_t in = p.in_count(), out = p.out_count();
+    vector_for(
+        p.planes, plane_grain(in), [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t plane = begin; plane < end; plane++) {
+            float* to = y + plane * out;
+            for (const Part& depths : windows_.parts[0]) {
+              for (const Part& rows : windows_.parts[1]) {
+                run_row(x + plane * in, depths, rows, to);
+                to += windows_.p.out[2];
+              }
+            }
+          }
+        });
+  }
+  PG_INLINE void run_row(const float* x, const Part& depths, const Part& rows, float* y) const {
+    const auto& columns = windows_.parts[2];
+    const int64_t stride = windows_.p.stride[2];
+    auto single = [&](int64_t o) __attribute__((always_inline)) {
+      const Part& column = columns[static_cast<size_t>(o)];
+      y[o] = mean_of<float>(x, depths, rows, column, windows_.divides(depths, rows, column));
+    };
+    for (int64_t o = 0; o < inner_; o++) single(o);
+    if (stride == 1)
+      run_inner<1>(x, depths, rows, y);
+    else if (stride == 2)
+      run_inner<2>(x, depths, rows, y);
+    else
+      run_inner<0>(x, depths, rows, y);
+    for (int64_t o = inner_end_; o < windows_.p.out[2]; o++) single(o);
+  }
+  // Outputs from inner_ to inner_end_, each of which adds up its window in the order of mean_of(). The last vector may
+  // overlap the one before it.
+  template <int64_t kStride>
+  PG_INLINE void run_inner(const float* x, const Part& depths, const Part& rows, float* y) const {
+    const Pool& p = windows_.p;
+    const int64_t taps = p.kernel[2], stride = p.stride[2], last = inner_end_ - kLanes;
+    const Part& first = windows_.parts[2][static_cast<size_t>(inner_)];
+    const auto divisor = static_cast<float>(windows_.divides(depths, rows, first));
+    for (int64_t next = inner_; next < inner_end_; next += kLanes) {
+      const int64_t o = std::min(next, last), column = first.begin + (o - inner_) * stride;
+      Floats sum{};
+      for (int64_t d = depths.begin; d < depths.end; d++) {
+        for (int64_t i = rows.begin; i < rows.end; i++) {
+          const float* line = x + (d * p.in[1] + i) * p.in[2] + column;
+          int64_t j = 0;
+          if (kStride == 2 && taps > 1) {
+            Floats even, odd;
+            load_pairs(line, even, odd);
+            sum += even, sum += odd;
+            j = 2;
+          }
+          for (; j < taps; j++) {
+            Floats value;
+            load_lanes<kStride>(line + j, value, stride);
+            sum += value;
+          }
+        }
+      }
+      sum /= divisor;
+      std::memcpy(y + o, &sum, sizeof sum);
+    }
+  }
+
   uint32_t dtype_;
   Windows windows_;
   DenseInput x_;
+  int64_t inner_ = 0, inner_end_ = 0;  // outputs of a row whose windows are alike and may be taken by vectors
 };
 
 class AvgPoolGrad final : public Kernel {
@@ -105,7 +201,7 @@ class AvgPoolGrad final : public Kernel {
       : dtype_(dtype_of(call.in(0))), windows_(call, call.out(0), call.in(0)), dy_(call.in(0)) {
     Scratch scratch;
     dy_.get(nullptr, scratch);
-    with_float(dtype_, [&](auto type) { scratch.take(sums(type).bytes()); });
+    if (!windows_.tile()) with_float(dtype_, [&](auto type) { scratch.take(sums(type).bytes()); });
     plan.workspace = scratch.bytes();
   }
   void launch(const pg_launch& launch) override {
@@ -116,6 +212,7 @@ class AvgPoolGrad final : public Kernel {
     with_float(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));
+      if (windows_.tile()) return run_tiles(dy, output<T>(launch, 0));
       sums(type).run(output<T>(launch, 0), scratch.take(sums(type).bytes()), [&](int64_t plane, Accumulator<T>* dx) {
         const T* source = dy + plane * p.out_count();
         windows_.each([&](const Part& depths, const Part& rows, const Part& columns, double divisor) {
@@ -132,6 +229,38 @@ class AvgPoolGrad final : public Kernel {
   }
 
  private:
+  // Each element of dx has one window: rows are written, none is added to.
+  template <class T>
+  void run_tiles(const T* dy, T* dx) const {
+    const Pool& p = windows_.p;
+    vector_for(
+        p.planes, plane_grain(p.in_count()), [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t plane = begin; plane < end; plane++) {
+            windows_.p.kernel[2] == 2 ? fill_tiles<2>(dy, dx, plane) : fill_tiles<0>(dy, dx, plane);
+          }
+        });
+  }
+  template <int64_t kTaps, class T>
+  PG_INLINE void fill_tiles(const T* dy, T* dx, int64_t plane) const {
+    const Pool& p = windows_.p;
+    const int64_t taps = kTaps == 0 ? p.kernel[2] : kTaps, wide = p.in[2], out = p.out[2];
+    const auto divisor =
+        static_cast<Accumulator<T>>(windows_.divides(windows_.parts[0][0], windows_.parts[1][0], windows_.parts[2][0]));
+    const T* from = dy + plane * p.out_count();
+    for (int64_t d = 0; d < p.out[0]; d++) {
+      for (int64_t h = 0; h < p.out[1]; h++, from += out) {
+        T* block = dx + plane * p.in_count() + (d * p.kernel[0] * p.in[1] + h * p.kernel[1]) * wide;
+        for (int64_t o = 0; o < out; o++) {  // + 0: a sum that begins with 0 is never -0
+          const T share = store<T>(load<T>(from[o]) / divisor + Accumulator<T>{});
+          for (int64_t j = 0; j < taps; j++) block[o * taps + j] = share;
+        }
+        for (int64_t i = 0; i < p.kernel[0] * p.kernel[1]; i++) {
+          T* row = block + (i / p.kernel[1] * p.in[1] + i % p.kernel[1]) * wide;
+          if (row != block) std::memcpy(row, block, static_cast<size_t>(wide) * sizeof(T));
+        }
+      }
+    }
+  }
   template <class T>
   PlaneSums<T> sums(Type<T>) const {
     return PlaneSums<T>(windows_.p.planes, windows_.p.in_count());
@@ -149,4 +278,4 @@ PG_KERNEL("avg_pool2d_grad", AvgPoolGrad);
 PG_KERNEL("avg_pool3d_grad", AvgPoolGrad);
 
 }  // namespace
-}  // namespace pg::cpu
+}  // namespace pg::cpu::avg_pool

@@ -2,28 +2,14 @@
 // Max pooling of windows side by side, in vectors that any instruction set can be compiled for.
 #pragma once
 
-#include <cstring>
-
-#include "linalg/isa.hpp"
+#include "kernels/window_lanes.hpp"
 #include "linalg/numbers.hpp"
 
 namespace pg::cpu::max_pool {
 
-// Eight windows side by side, all of whose `taps` columns lie inside.
-constexpr int64_t kLanes = 8;
-using Floats [[gnu::vector_size(32)]] = float;
+using window_lanes::Floats, window_lanes::kLanes, window_lanes::load_lanes, window_lanes::load_pairs;
 using Ints [[gnu::vector_size(32)]] = int32_t;
 using Longs [[gnu::vector_size(64)]] = int64_t;
-
-// x[0], x[stride], ... x[7 stride], and nothing behind them.
-template <int64_t stride>
-PG_INLINE void load_lanes(const float* x, Floats& lanes) {
-  std::memcpy(&lanes, x, sizeof lanes);
-  if constexpr (stride == 1) return;
-  Floats high;
-  std::memcpy(&high, x + 7, sizeof high);
-  lanes = __builtin_shufflevector(lanes, high, 0, 2, 4, 6, 9, 11, 13, 15);
-}
 
 PG_INLINE bool any(const Ints& truths) {
   int64_t parts[4], all = 0;
@@ -47,10 +33,9 @@ PG_INLINE void best_of_ordered(const float* x, int64_t rows, int64_t step, int64
     const float* row = x + i * step;
     int64_t j = 0;
     if (stride == 2 && dilation == 1 && taps > 1) {  // x[0], x[2], ... x[14] and those behind them
-      Floats low, high;
-      std::memcpy(&low, row, sizeof low), std::memcpy(&high, row + kLanes, sizeof high);
-      meet(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14));
-      meet(__builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15));
+      Floats even, odd;
+      load_pairs(row, even, odd);
+      meet(even), meet(odd);
       j = 2;
     }
 #pragma GCC unroll 3
