@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
+#include "linalg/isa.hpp"
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
 
@@ -30,21 +32,35 @@ class Join {
   void run(const pg_launch& launch) const {
     char* out = pg::output<char>(launch, 0);
     if (out == nullptr) return;
-    auto piece = [=, this, &launch](int64_t begin, int64_t end) {
+    std::vector<const char*> from(blocks_.size());
+    for (uint32_t i = 0; i < blocks_.size(); i++) from[i] = blocks_[i] > 0 ? pg::input<const char>(launch, i) : nullptr;
+    auto piece = [ =, this, &from ](int64_t begin, int64_t end) __attribute__((always_inline)) {
       char* to = out + begin * row_;
       for (int64_t b = begin; b < end; b++) {
-        for (uint32_t i = 0; i < blocks_.size(); i++) {
-          if (blocks_[i] == 0) continue;
-          std::memcpy(to, pg::input<const char>(launch, i) + b * blocks_[i], static_cast<size_t>(blocks_[i]));
+        for (size_t i = 0; i < blocks_.size(); i++) {
+          copy_block(to, from[i] + b * blocks_[i], blocks_[i]);
           to += blocks_[i];
         }
       }
     };
-    if (before_ * row_ <= kGrain * 4) return piece(0, before_);
-    pg::parallel_for(before_, std::max<int64_t>(1, kGrain * 4 / std::max<int64_t>(row_, 1)), piece);
+    if (before_ * row_ <= kGrain * 4) return pg::cpu::call_vector(piece, 0, before_);
+    pg::cpu::vector_for(before_, std::max<int64_t>(1, kGrain * 4 / std::max<int64_t>(row_, 1)), piece);
   }
 
  private:
+  // Of short blocks a call of memcpy takes longer than what it does. The last vector overlaps the one before it.
+  PG_INLINE static void copy_block(char* to, const char* from, int64_t bytes) {
+    typedef int64_t Part __attribute__((vector_size(32), aligned(1), may_alias));
+    constexpr int64_t kPart = sizeof(Part), kShort = 1024;
+    if (bytes < kPart || bytes > kShort) {
+      if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+      return;
+    }
+    for (int64_t i = 0; i < bytes - kPart; i += kPart)
+      *reinterpret_cast<Part*>(to + i) = *reinterpret_cast<const Part*>(from + i);
+    *reinterpret_cast<Part*>(to + bytes - kPart) = *reinterpret_cast<const Part*>(from + bytes - kPart);
+  }
+
   bool dense_ = false;
   int64_t before_ = 1, row_ = 0;  // row: bytes of all blocks
   std::vector<int64_t> blocks_;   // bytes

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Losses, loops that leave garbage, tiny tensors and other corners against PyTorch: perigee tests/bench/corners.lua
--- [PYTHON [ROUNDS [PATTERN...]]]. The two are processes that take turns item by item, with one thread each; a row is an
--- item whose name has one of the PATTERNs in it, the median processor time of each side in microseconds a call, and the
--- median of the rounds' ratios (below 1: less) with the least and the most. Collections that a loop causes count.
+-- [PYTHON [ROUNDS [PATTERN...]]]. The two take turns item by item, with one thread each; Perigee has a process for
+-- each item, PyTorch, which starts slowly, one for each round. A row is an item whose name has one of the PATTERNs in
+-- it, the median processor time of each side in microseconds a call, and the median of the rounds' ratios (below 1:
+-- less) with the least and the most. Collections that a loop causes count.
 --
 -- An item is a row of corners_items.lua and one of the same name in corners_torch.py.
 
@@ -31,17 +32,12 @@ local function measure(pg, make)
   return (os.clock() - begin) / count * 1e6
 end
 
-if arg[1] == "--own" then -- one side: names come in, times go out, until an empty line
+if arg[1] == "--own" then -- one item
   local pg = require "perigee"
   pg.config.set { threads = 1 }
   pg.manual_seed(1)
-  local named = {}
-  for _, item in ipairs(items) do named[item[1]] = item[2] end
-  for name in io.lines() do
-    if name == "" then break end
-    print(("%.4f"):format(measure(pg, named[name])))
-    io.stdout:flush()
-    collectgarbage()
+  for _, item in ipairs(items) do
+    if item[1] == arg[2] then print(("%.4f"):format(measure(pg, item[2]))) end
   end
   return
 end
@@ -63,12 +59,14 @@ end
 
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
--- A process that is asked for the time of an item: a number, or nil where it does not have that item.
-local function side(command)
+-- PyTorch's process, which is asked for the time of an item: a number, or nil where it does not have that item.
+local function torch()
   local fifo = os.tmpname()
   os.remove(fifo)
   assert(os.execute("mkfifo -m 600 " .. quote(fifo)) == 0, "cannot make a fifo in the folder of temporary files")
-  local answers = assert(io.popen(command .. " <" .. quote(fifo)))
+  -- Freed memory stays with the process: it is fastest so.
+  local answers = assert(io.popen("MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824 " ..
+    ("%s %s 2>/dev/null <%s"):format(quote(python), quote(folder .. "/corners_torch.py"), quote(fifo))))
   local questions = assert(io.open(fifo, "w"))
   os.remove(fifo)
   return {
@@ -77,12 +75,18 @@ local function side(command)
       questions:flush()
       return tonumber(answers:read("*l") or nil)
     end,
-    close = function() -- the end of the input would not do: the other side has the fifo's end from this process, too
-      questions:write("\n")
+    close = function()
       questions:close()
       answers:close()
     end,
   }
+end
+
+local function perigee(name)
+  local pipe = assert(io.popen(("%s %s --own %s"):format(quote(own), quote(arg[0]), quote(name))))
+  local time = tonumber(pipe:read("*l") or nil)
+  pipe:close()
+  return time
 end
 
 local rows = {}
@@ -90,20 +94,16 @@ for _, item in ipairs(items) do
   if wanted(item[1]) then rows[#rows + 1] = { name = item[1], mine = {}, their = {}, ratios = {} } end
 end
 for _ = 1, rounds do
-  -- Freed memory stays with PyTorch's process: it is fastest so.
-  local torch = side("MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824 " ..
-    ("%s %s 2>/dev/null"):format(quote(python), quote(folder .. "/corners_torch.py")))
-  local perigee = side(("%s %s --own"):format(quote(own), quote(arg[0])))
+  local other = torch()
   for _, row in ipairs(rows) do
-    local their, mine = torch.ask(row.name), perigee.ask(row.name)
+    local their, mine = other.ask(row.name), perigee(row.name)
     table.insert(row.mine, mine)
     if their and mine then
       table.insert(row.their, their)
       table.insert(row.ratios, mine / their)
     end
   end
-  torch.close()
-  perigee.close()
+  other.close()
 end
 print(("%-36s %10s %10s  %s"):format("microseconds a call", "Perigee", "PyTorch", "ratio"))
 for _, row in ipairs(rows) do

@@ -57,30 +57,43 @@ struct Padding {
 // Rows of the padded tensor one after another, over axes begin to the last but one.
 class PaddedRows {
  public:
-  PaddedRows(const Padding& padding, int begin, int64_t row) : p_(padding), begin_(begin) {
-    for (int a = p_.rank - 2; a >= begin_; a--) {
+  PaddedRows(const Padding& padding, int begin, int64_t row) : p_(padding), begin_(begin), inner_(p_.rank - 2) {
+    for (int a = inner_; a >= begin_; a--) {
       at_[a] = row % p_.axes[a].size;
       row /= p_.axes[a].size;
     }
+    find_outer();
   }
   // Elements from the start of x to the row that is shown; -1: none is.
   int64_t start() const {
-    int64_t start = 0;
-    for (int a = begin_; a < p_.rank - 1; a++) {
-      int64_t source = p_.axes[a].source(p_.mode, at_[a]);
-      if (source < 0) return -1;
-      start += source * p_.axes[a].stride;
-    }
-    return start;
+    if (inner_ < begin_) return 0;
+    const int64_t source = outer_ < 0 ? -1 : p_.axes[inner_].source(p_.mode, at_[inner_]);
+    return source < 0 ? -1 : outer_ + source * p_.axes[inner_].stride;
   }
   void next() {
-    for (int a = p_.rank - 2; a >= begin_ && ++at_[a] == p_.axes[a].size; a--) at_[a] = 0;
+    if (inner_ < begin_ || ++at_[inner_] < p_.axes[inner_].size) return;
+    at_[inner_] = 0;
+    for (int a = inner_ - 1; a >= begin_ && ++at_[a] == p_.axes[a].size; a--) at_[a] = 0;
+    find_outer();
   }
 
  private:
+  // What the axes in front of the innermost come to: it changes once in many rows.
+  void find_outer() {
+    outer_ = 0;
+    for (int a = begin_; a < inner_; a++) {
+      const int64_t source = p_.axes[a].source(p_.mode, at_[a]);
+      if (source < 0) {
+        outer_ = -1;
+        return;
+      }
+      outer_ += source * p_.axes[a].stride;
+    }
+  }
+
   const Padding& p_;
-  int begin_;
-  int64_t at_[PG_MAX_RANK];
+  int begin_, inner_;
+  int64_t at_[PG_MAX_RANK], outer_ = 0;
 };
 
 struct Pad final : pg::Kernel {
@@ -91,6 +104,12 @@ struct Pad final : pg::Kernel {
   Pad(const pg::KernelCall& call, pg::Plan&)
       : padding_(call, call.in(0)), storage_(storage_of(call.in(0))), value_(call.runtime<double>("value")) {
     count_ = pg::element_count(call.out(0));
+    const PaddedAxis& last = padding_.last();
+    edges_ = padding_.mode != kPadConstant && last.size - last.length <= kMostEdges;
+    for (int64_t i = 0; edges_ && count_ > 0 && i < last.size; i++) {
+      if (i == last.first) i += last.length;
+      if (i < last.size) edge_.push_back(last.source(padding_.mode, i) * last.stride);
+    }
   }
   void launch(const pg_launch& launch) override {
     if (count_ == 0) return;
@@ -121,8 +140,11 @@ struct Pad final : pg::Kernel {
   template <class E>
   void write(E* out, const E* x, E added) const {
     const PaddedAxis& axis = padding_.last();
+    const int64_t* source = edge_.data();
     auto edge = [&](int64_t begin, int64_t end) {
-      if (padding_.mode == kPadConstant)
+      if (edges_)
+        for (int64_t i = begin; i < end; i++) out[i] = x[*source++];
+      else if (padding_.mode == kPadConstant)
         std::fill(out + begin, out + end, added);
       else
         for (int64_t i = begin; i < end; i++) out[i] = x[axis.source(padding_.mode, i) * axis.stride];
@@ -135,10 +157,13 @@ struct Pad final : pg::Kernel {
     edge(axis.first + axis.length, axis.size);
   }
 
+  static constexpr int64_t kMostEdges = 1024;
   Padding padding_;
   Storage storage_;
   pg::Runtime<double> value_;
   int64_t count_;
+  bool edges_ = false;         // whether edge_ has, of the last axis, where each added element comes from
+  std::vector<int64_t> edge_;  // elements from the start of a row of x
 };
 PG_KERNEL("pad_axes", Pad);
 

@@ -30,15 +30,18 @@ __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"))) void call
   body(begin, end);
 }
 
-// parallel_for whose body is an always-inlined call operator.
+// On this thread alone; the body is an always-inlined call operator.
+template <class Body>
+void call_vector(const Body& body, int64_t begin, int64_t end) {
+  switch (isa()) {
+    case Isa::kAvx512: return call_avx512(body, begin, end);
+    default: return call_avx2(body, begin, end);
+  }
+}
+// parallel_for with such a body.
 template <class Body>
 void vector_for(int64_t count, int64_t grain, const Body& body) {
-  parallel_for(count, grain, [&body](int64_t begin, int64_t end) {
-    switch (isa()) {
-      case Isa::kAvx512: return call_avx512(body, begin, end);
-      default: return call_avx2(body, begin, end);
-    }
-  });
+  parallel_for(count, grain, [&body](int64_t begin, int64_t end) { call_vector(body, begin, end); });
 }
 
 }  // namespace pg::cpu

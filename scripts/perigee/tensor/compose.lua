@@ -134,6 +134,41 @@ return function(pg, native)
 
   local MAX_RANK = 8
 
+  local run_reshape, reshaped, reshape_struct -- made when they are first asked for
+  local run_expand, expanded, expand_struct
+
+  local function fill_shape(into, list)
+    local n = #list
+    for i = 1, n do into.value[i - 1] = list[i] end
+    into.count = n
+  end
+  -- x:reshape(apart):expand(wide):reshape(shape), of lists of numbers.
+  local function spread_out(x, apart, wide, shape)
+    if not run_reshape then
+      run_reshape, reshaped, reshape_struct = native.prepare "reshape"
+      run_expand, expanded, expand_struct = native.prepare "expand"
+    end
+    fill_shape(reshaped.shape, apart)
+    local y = reshape_struct and run_reshape(x)
+    fill_shape(expanded.shape, wide)
+    y = expand_struct and run_expand(y)
+    fill_shape(reshaped.shape, shape)
+    return run_reshape(y)
+  end
+
+  -- Every position of an axis `count` times in a row, in one copy; nil as below.
+  local function interleaved(x, axis, count)
+    local apart, wide, shape, n = {}, {}, {}, rank(x)
+    if n >= MAX_RANK then return nil end
+    for i = 1, n do
+      local length = size(x, i)
+      if type(length) ~= "number" then return nil end
+      apart[#apart + 1], wide[#wide + 1], shape[i] = length, length, length
+      if i == axis then apart[#apart + 1], wide[#wide + 1], shape[i] = 1, count, length * count end
+    end
+    return spread_out(x, apart, wide, shape)
+  end
+
   -- All axes repeated in one copy: an axis of `count` in front of each. Nil where that has too many axes, or where a
   -- size is one that only a run tells.
   local function tiled(x, counts)
@@ -146,7 +181,7 @@ return function(pg, native)
       apart[#apart + 1], wide[#wide + 1], shape[i] = length, length, length * count
     end
     if #apart == n then return x:clone() end
-    return #apart <= MAX_RANK and x:reshape(apart):expand(wide):reshape(shape) or nil
+    return #apart <= MAX_RANK and spread_out(x, apart, wide, shape) or nil
   end
 
   local function tile(x, counts)
@@ -204,19 +239,30 @@ return function(pg, native)
     return native.call("searchsorted", { ends, positions(x, 0, total) }, { right = true })
   end
 
+  local function repeat_interleave(x, count, axis)
+    axis = axis_of("repeat_interleave", x, axis)
+    if native.is_tensor(count) then return x:index_select(repeated_places(x, axis, count), axis) end
+    check_count("repeat_interleave", count)
+    return type(count) == "number" and interleaved(x, axis, count) or repeated(x, axis, count, 1)
+  end
+  local read_repeat = native.signature("repeat_interleave", {
+    { "x", "tensor", required = true }, { "count", "any", required = true }, { "axis", "axis" } })
   ---Every position of an axis `count` times in a row, or each as often as an integer tensor says; without an axis, of
   ---the flat tensor.
   ---@param x perigee.Tensor
   ---@param count integer|perigee.Tensor
   ---@param axis? integer
   ---@return perigee.Tensor
-  both("repeat_interleave", { { "count", "any", required = true }, { "axis", "axis" } }, function(o)
-    local x = o.axis and o.x or o.x:flatten()
-    local axis = axis_of("repeat_interleave", x, o.axis or 1)
-    if native.is_tensor(o.count) then return x:index_select(repeated_places(x, axis, o.count), axis) end
-    check_count("repeat_interleave", o.count)
-    return repeated(x, axis, o.count, 1)
-  end)
+  function pg.repeat_interleave(...)
+    local x, count, axis = ...
+    if select("#", ...) == 3 and native.is_tensor(x) and type(count) == "number" and type(axis) == "number" then
+      return repeat_interleave(x, count, axis)
+    end
+    local o = read_repeat(...)
+    if not o.axis then return repeat_interleave(o.x:flatten(), o.count, 1) end
+    return repeat_interleave(o.x, o.count, o.axis)
+  end
+  native.methods.repeat_interleave = pg.repeat_interleave
 
   -- ---- reordering ----
 
@@ -272,12 +318,17 @@ return function(pg, native)
   -- Column minus row of every element of [..., n, m] matrices: [n, m].
   local function distance(x, rows, columns) return (places(x, columns)) - (places(x, rows)):unsqueeze(2) end
 
+  local put_diagonal, put, put_struct -- made when they are first asked for
+  local run_diagonal, taken, taken_struct
+
   local function diag(x, k)
     local n = rank(x) == 1 and size(x, 1)
     if type(n) == "number" and n > 0 then
       local all = n + math.abs(k)
       local wide = k == 0 and x:expand(n, n) or x:narrow(1, 1, 1):expand(all, all) -- only its shape is looked at
-      return native.op("diagonal_grad")(x, wide, k)
+      if not put_diagonal then put_diagonal, put, put_struct = native.prepare("diagonal_grad", 2, "diag") end
+      put.offset[0] = k
+      return put_struct and put_diagonal(x, wide)
     end
     if rank(x) == 1 then
       local line = pg.cat { x, pg.zeros { math.abs(k), dtype = x.dtype, device = x.device } }
@@ -286,7 +337,9 @@ return function(pg, native)
     if rank(x) ~= 2 then
       native.raise("invalid_argument", "diag", ("x is %s; expected 1 or 2 axes"):format(tostring(x.shape)))
     end
-    return native.op("diagonal")(x, k):clone()
+    if not run_diagonal then run_diagonal, taken, taken_struct = native.prepare("diagonal", nil, "diag") end
+    taken.offset[0] = k
+    return taken_struct and run_diagonal(x):clone()
   end
   local read_diag = native.signature("diag", {
     { "x", "tensor", required = true }, { "diagonal", "integer", default = 0 } })
