@@ -88,6 +88,7 @@ PGC_API int32_t pgc_set_log_placement(int32_t on);
 /* Where the operators that follow are called from ("net.lua:12 in Net.0 (Linear)"; NULL: nowhere said): what fails
  * asynchronously then names it. Each text is kept until the process ends. */
 PGC_API int32_t pgc_set_origin(const char *text);
+PGC_API void pgc_put_origin(const char *interned); /* the same for a text of pgc_interned, which is not looked up */
 /* What the names of what is recorded into a graph begin with: "encoder" gives "encoder/add". NULL: nothing. Each text is
  * kept until the process ends. */
 PGC_API int32_t pgc_set_name_scope(const char *text);
@@ -108,38 +109,54 @@ PGC_API uint32_t pgc_autocast_dtype(int32_t device);         /* 0: off */
  * steps of optimizers: kernels read the flag on the device, those that cannot make the host wait for it once. */
 PGC_API int32_t pgc_set_condition(pgc_tensor *skip);
 
-/* ---- what this thread does, and when ---- */
+/* ---- what is done, and when ---- */
 enum {
   PGC_PROFILE_OP = 1,   /* a call of an operator: all that it takes on the host */
-  PGC_PROFILE_KERNEL,   /* its kernel: the computation on a synchronous device, the submission on another */
-  PGC_PROFILE_BACKWARD, /* an operator's gradient rule, with the operators that it calls */
+  PGC_PROFILE_KERNEL,   /* its kernel, on the device; on a synchronous one the thread that called it computes */
+  PGC_PROFILE_LAUNCH,   /* submission of a kernel or of a copy to an asynchronous device */
+  PGC_PROFILE_BACKWARD, /* an operator's gradient rule, with the operators that it calls; or the whole pass */
   PGC_PROFILE_UPLOAD,   /* bytes from the host to a device */
   PGC_PROFILE_DOWNLOAD, /* and back; on an asynchronous device with what was waited for */
   PGC_PROFILE_PEER,     /* bytes from device to device */
   PGC_PROFILE_WAIT,     /* for a stream */
-  PGC_PROFILE_ALLOC,    /* of memory: `end` is the block's number */
+  PGC_PROFILE_ALLOC,    /* of memory: `sequence` is the block's number */
   PGC_PROFILE_FREE,
-  PGC_PROFILE_RANGE /* named by pgc_profile_end */
+  PGC_PROFILE_RANGE,    /* named by pgc_profile_end */
+  PGC_PROFILE_STAGE,    /* of a pipeline, an element or a batch of it */
+  PGC_PROFILE_OPTIMIZER, /* a step of one */
+  PGC_PROFILE_PLAN       /* a run of a graph or of a compiled function, whose kernels it launches */
 };
 #define PGC_PROFILE_LARGEST (UINT64_C(1) << 26)
+#define PGC_PROFILE_DEVICE UINT32_MAX
 typedef struct pgc_profile_record {
   int64_t begin, end; /* nanoseconds of CLOCK_MONOTONIC */
   const char *name;   /* of the operator, the copy, the range; of memory the operator that it was taken for */
   const char *shapes; /* "float32 [2, 3], [3] -> [2, 3]"; NULL: not told */
   const char *origin, *layer; /* pgc_set_origin, and the layer of a plugin; NULL: not told */
-  uint64_t bytes;             /* of operators and kernels what they read and write at least */
+  uint64_t bytes;             /* of operators and kernels what they read and write at least; of a stage the number of
+                               * its elements, 0: one */
+  uint64_t sequence;          /* of work on an asynchronous device: a launch and what it began have the same; 0: none */
   uint32_t kind;              /* PGC_PROFILE_... */
   int32_t device;             /* -1: none */
+  uint32_t thread;            /* 0: that of pgc_profile_start; PGC_PROFILE_DEVICE: the device itself; else a helper's */
+  uint32_t stream;            /* of what a device did */
 } pgc_profile_record;
-/* Notes what the calling thread does until pgc_profile_stop: the last `capacity` records, 64 bytes each. */
+/* Notes what the calling thread does until pgc_profile_stop, the last `capacity` records, 80 bytes each; what threads
+ * of pipelines do meanwhile, a quarter of that each; and what devices say they did, where their plugins tell
+ * (perigee/profiler.h). One profile of a process at a time. */
 PGC_API int32_t pgc_profile_start(uint64_t capacity);
-/* The records by their ends, the oldest first, and how many had no room. They are there until the thread's next
- * pgc_profile_start or _drop. */
+/* The records by their ends, the oldest first, and how many had no room. All devices must be idle. They are there until
+ * the next pgc_profile_start or _drop. */
 PGC_API int32_t pgc_profile_stop(const pgc_profile_record **records, uint64_t *count, uint64_t *lost);
 PGC_API void pgc_profile_drop(void); /* ends a profile, and forgets the records */
-/* A range: what begin answered (0 without a profile, then end does nothing), and its name. */
+PGC_API const char *pgc_profile_thread(uint32_t thread); /* a name of one in the records; NULL: there is none */
+PGC_API int64_t pgc_profile_time(void); /* now, as the records count */
+/* What lasts from begin (0 without a profile, then end does nothing), of kind RANGE or STAGE, and its name. */
 PGC_API int64_t pgc_profile_begin(void);
-PGC_API int32_t pgc_profile_end(int64_t begin, const char *name);
+PGC_API int32_t pgc_profile_end(int64_t begin, uint32_t kind, const char *name);
+/* Where the last operator of this thread was called from: the line of all that was noted since it began, a text of
+ * pgc_interned. */
+PGC_API void pgc_profile_place(const char *interned);
 
 /* ---- devices and memory ---- */
 PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */
@@ -675,6 +692,8 @@ PGC_API int32_t pgc_times_create(pgc_times **output);
 PGC_API void pgc_times_release(pgc_times *times);
 PGC_API void pgc_times_look(pgc_times *times, int64_t *elements, int64_t *own, int64_t *waited);
 PGC_API int32_t pgc_stage_timed(pgc_stage *stage, pgc_times *times, pgc_stage **output);
+/* A stage whose elements profiles note, under a name and a line of the script (NULL: none). */
+PGC_API int32_t pgc_stage_noted(pgc_stage *stage, const char *name, const char *line, pgc_stage **output);
 #define PGC_END 101     /* there are no more elements */
 #define PGC_WAITING 102 /* nothing happened for a while: look at signals and ask again */
 #define PGC_ASKED 103   /* the run waits for its feeds: answer and ask again */

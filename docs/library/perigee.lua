@@ -215,16 +215,17 @@ local PipelineReport = {}
 ---@field series {x: number[], y: number[], label: string?}[]
 local Plot = {}
 
---- kernels) and the script
+--- kernels) and the script: what a device does that tells, else what the script's thread is at
 ---@class perigee.Profile
 ---@field seconds number # the whole time, but what looking for script lines took
 ---@field noting number # seconds of that
 ---@field rows perigee.ProfileRow[] # the longest first
----@field records table[] # all that was noted: { kind, name, from, to, shapes, line, layer, bytes, device }
+---@field records table[] # all that was noted: { kind, name, from, to, shapes, line, layer, bytes, device, thread, stream }
 ---@field lost integer # how many records had no room
 ---@field parts table<string, number> # seconds of input, copies, kernels, waits, dispatch (operators without their
 ---@field busy number # share of the time in which kernels and copies ran or were waited for
 ---@field devices table<string, perigee.ProfileDevice> # by name
+---@field stages perigee.ProfileStage[] # of pipelines, the longest first
 ---@field gaps {seconds: number, at: number, after: string?, origin: string?}[] # the longest times without any operator
 ---@field memory table<string, perigee.ProfileMemory> # by device
 ---@field verdict {kind: string, text: string, advice: string}
@@ -250,15 +251,24 @@ local ProfileMemory = {}
 ---@class perigee.ProfileRow
 ---@field name string # operator, or upload, download, transfer, synchronize
 ---@field calls integer
----@field total number # seconds, without what it called
+---@field total number # seconds, without what it called: on the host, and on devices that tell what they do
 ---@field mean number # seconds a call
 ---@field share number # of the whole time
----@field kernel number # seconds of its kernels; on an asynchronous device of their submission
+---@field host number # part of the total that the calling threads spent
+---@field kernel number # seconds of its kernels; 0 on an asynchronous device that does not tell
 ---@field bytes number # that kernels read and wrote at least
 ---@field flops number # operations, estimated from shapes
 ---@field roofline number? # share of what the device could do: the least time that its arithmetic and its memory allow,
 ---@field bound string? # which of them allows no less, compute or memory
 local ProfileRow = {}
+
+---@class perigee.ProfileStage
+---@field name string # of the pipeline's method
+---@field line string? # of the script
+---@field elements integer # that it made, of a batch stage batches
+---@field seconds number # on all threads, without stages before it
+---@field threads string[] # that made them
+local ProfileStage = {}
 
 ---@class perigee.PruneReport
 ---@field rows {name: string, class: string, shapes: string, parameters: integer, zeros: integer, sparsity: number, bytes: integer}[] # a layer that holds parameters each, in order
@@ -6263,10 +6273,11 @@ function pg.prod(x, options, ...) end
 ---@return perigee.Tensor
 function Tensor:prod(options, ...) end
 
----Runs fn once and notes every operator, kernel, copy, wait, gradient rule and allocation of the script's thread, with
----script lines and layers, and the ranges of pg.range and of `fit`. tostring tells the verdict, a table by operator,
----and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their
----submission, and what was waited for.
+---Runs fn once and notes every operator, kernel, copy, wait, gradient rule, optimizer step and allocation, with script
+---lines and layers, the ranges of pg.range and of `fit`, and the stages of pipelines, on the script's thread and on
+---those of pipelines. tostring tells the verdict, a table by operator, and who held memory when most was in use.
+---Asynchronous devices tell themselves what they did and when where their plugin can (pg.profiler/0); else they are
+---seen from the host: what was submitted, and what was waited for.
 ---@param ... function|{fn: function, trace?: string, origins?: boolean, roofline?: boolean, capacity?: integer} # fn, trace, origins=true, roofline=true, capacity=262144
 ---@return perigee.Profile
 function pg.profile(...) end

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "activity.hpp"
 #include "copy.hpp"
 #include "probe.hpp"
 
@@ -91,12 +92,14 @@ void Device::free(uint32_t device, uint32_t kind, uint64_t buffer) {
 void Device::upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket) {
   Stream& stream = enter(device, ticket.stream);
   stream.refuse_capture("upload", "what the host's memory holds now would be copied, not what it holds at the launch");
+  TimedWork timed(stream, PG_ACTIVITY_UPLOAD, ticket, bytes);
   PG_CUDA(cudaMemcpyAsync(pointer(target), source, bytes, cudaMemcpyHostToDevice, stream.native));
 }
 
 void Device::download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket) {
   Stream& stream = enter(device, ticket.stream);
   stream.refuse_capture("download", "the host's memory may be gone at the launch");
+  TimedWork timed(stream, PG_ACTIVITY_DOWNLOAD, ticket, bytes);
   PG_CUDA(cudaMemcpyAsync(target, pointer(source), bytes, cudaMemcpyDeviceToHost, stream.native));
 }
 
@@ -106,22 +109,26 @@ void Device::copy(uint32_t device, const pg_tensor& target, const pg_tensor& sou
     pg::fail_argument(
         pg::format("copy: target %s, source %s", pg::shape_text(target).c_str(), pg::shape_text(source).c_str()));
   }
+  TimedWork timed(stream, PG_ACTIVITY_KERNEL, ticket);
   copy_tensor(stream.native, target, source);
 }
 
 void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& value, pg::Ticket ticket) {
-  fill_tensor(enter(device, ticket.stream).native, target, value);
+  Stream& stream = enter(device, ticket.stream);
+  TimedWork timed(stream, PG_ACTIVITY_KERNEL, ticket);
+  fill_tensor(stream.native, target, value);
 }
 
 void Device::peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
                   pg::Ticket ticket) {
   Stream& stream = enter(target_device, ticket.stream);
   stream.refuse_capture("peer", "only work of one device is");
+  if (target_device != source_device) connect(target_device, source_device);
+  TimedWork timed(stream, PG_ACTIVITY_PEER, ticket, bytes);
   if (target_device == source_device) {
     PG_CUDA(cudaMemcpyAsync(pointer(target), pointer(source), bytes, cudaMemcpyDeviceToDevice, stream.native));
     return;
   }
-  connect(target_device, source_device);
   PG_CUDA(cudaMemcpyPeerAsync(pointer(target), native_device(target_device), pointer(source),
                               native_device(source_device), bytes, stream.native));
 }

@@ -5,6 +5,7 @@
 // cannot hold, CUDA refuses at the call; it then gives up the whole capture, which capture_end reports.
 #include "plan.hpp"
 
+#include "activity.hpp"
 #include "device.hpp"
 #include "fault_host.hpp"
 
@@ -97,6 +98,7 @@ void Device::plan_launch(uint32_t device, uint64_t handle, pg::Ticket ticket) {
   }
   Stream& stream = enter(device, ticket.stream);
   stream.refuse_capture("plan_launch", "a plan holds no other plan");
+  TimedWork timed(stream, PG_ACTIVITY_KERNEL, ticket);
   if (!plan.may_fault) {
     PG_CUDA(cudaGraphLaunch(plan.graph, stream.native));
     return;

@@ -24,10 +24,11 @@ Plugin::~Plugin() {
 
 const void* Plugin::iface(const char* id) {
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &pg::device_table<Plugin>;
-  if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return pg::kernel_table(Device::type);
+  if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return timed_kernels(*pg::kernel_table(Device::type));
+  if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &pg::profiler_table<Plugin>;
   return nullptr;
 }
 
 }  // namespace cuda
 
-PG_PLUGIN(cuda::Plugin, "cuda", "0.1.0", "device,kernels");
+PG_PLUGIN(cuda::Plugin, "cuda", "0.1.0", "device,kernels,profiler");

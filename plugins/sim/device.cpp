@@ -197,13 +197,16 @@ double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
 }
 
 void Device::queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
-                   std::function<void()> body) {
+                   Activity activity, std::function<void()> body) {
   One& found = alive(device);
   std::shared_ptr<Stream> target = stream(device, ticket.stream);
   order_.submit(ticket.stream, what, ticket.sequence, touches);
-  target->push(ticket.sequence, what, [&found, device, body = std::move(body)] {
+  target->push(ticket.sequence, what, [=, this, &found, body = std::move(body)] {
     if (found.lost) fail_lost(device);
+    if (!activities.on()) return body();
+    const int64_t begin = pg::activity_now();
     body();
+    activities.add(pg::activity(activity.kind, device, ticket, begin, pg::activity_now(), activity.bytes));
   });
 }
 
@@ -224,11 +227,11 @@ void Device::launch(uint32_t device, pg::Ticket ticket, const char* op, const st
       fail_lost(device);
     };
   }
-  queue(device, ticket, op, touches, std::move(body));
+  queue(device, ticket, op, touches, {PG_ACTIVITY_KERNEL, 0}, std::move(body));
 }
 
 void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
-                        std::function<void()> body) {
+                        Activity activity, std::function<void()> body) {
   std::unique_lock faults(faults_);
   const int64_t n = ++copies_;
   const bool fails = settings_.fail_copy.hits(n);
@@ -239,7 +242,7 @@ void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, co
                pg::format("copy %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
     };
   }
-  queue(device, ticket, what, touches, std::move(body));
+  queue(device, ticket, what, touches, activity, std::move(body));
 }
 
 uint64_t Device::native(uint32_t device, const char* what, uint64_t handle) {
@@ -273,27 +276,29 @@ void Device::check_coverage(const char* op, const pg_tensor& tensor) const {
 void Device::upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket) {
   Use to = alive(device).memory.use(target.buffer, target.offset, bytes, "upload");
   Touch from = alive(device).memory.pinned(source, bytes, false);
-  queue_copy(device, ticket, "upload", {to.touch(true), from}, [this, device, to, source, bytes] {
-    settings_.links.transfer(kHost, static_cast<int32_t>(device), bytes);
-    std::memcpy(to.data(), source, bytes);
-  });
+  queue_copy(device, ticket, "upload", {to.touch(true), from}, {PG_ACTIVITY_UPLOAD, bytes},
+             [this, device, to, source, bytes] {
+               settings_.links.transfer(kHost, static_cast<int32_t>(device), bytes);
+               std::memcpy(to.data(), source, bytes);
+             });
   order_.watch(ticket.stream, ticket.sequence, from);
 }
 
 void Device::download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket) {
   Use from = alive(device).memory.use(source.buffer, source.offset, bytes, "download");
   Touch to = alive(device).memory.pinned(target, bytes, true);
-  queue_copy(device, ticket, "download", {from.touch(false), to}, [this, device, from, target, bytes] {
-    settings_.links.transfer(static_cast<int32_t>(device), kHost, bytes);
-    std::memcpy(target, from.data(), bytes);
-  });
+  queue_copy(device, ticket, "download", {from.touch(false), to}, {PG_ACTIVITY_DOWNLOAD, bytes},
+             [this, device, from, target, bytes] {
+               settings_.links.transfer(static_cast<int32_t>(device), kHost, bytes);
+               std::memcpy(target, from.data(), bytes);
+             });
 }
 
 void Device::peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
                   pg::Ticket ticket) {
   Use to = alive(target_device).memory.use(target.buffer, target.offset, bytes, "peer copy, target");
   Use from = alive(source_device).memory.use(source.buffer, source.offset, bytes, "peer copy, source");
-  queue_copy(target_device, ticket, "peer", {from.touch(false), to.touch(true)},
+  queue_copy(target_device, ticket, "peer", {from.touch(false), to.touch(true)}, {PG_ACTIVITY_PEER, bytes},
              [this, source_device, target_device, to, from, bytes] {
                settings_.links.transfer(static_cast<int32_t>(source_device), static_cast<int32_t>(target_device),
                                         bytes);
@@ -318,7 +323,7 @@ void Device::copy(uint32_t device, const pg_tensor& target, const pg_tensor& sou
   check_dtype(out.dtype);
   check_dtype(in.dtype);
   if (out.count() > 0) {
-    queue_copy(device, ticket, "copy", {from.touch(false), to.touch(true)},
+    queue_copy(device, ticket, "copy", {from.touch(false), to.touch(true)}, {PG_ACTIVITY_KERNEL, 0},
                [to, from, out, in] { copy_elements(out, in); });
   }
 }
@@ -328,7 +333,8 @@ void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& val
   Operand out(target, to.data());
   check_dtype(out.dtype);
   if (out.count() > 0) {
-    queue_copy(device, ticket, "fill", {to.touch(true)}, [to, out, value] { fill_elements(out, value); });
+    queue_copy(device, ticket, "fill", {to.touch(true)}, {PG_ACTIVITY_KERNEL, 0},
+               [to, out, value] { fill_elements(out, value); });
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "memory.hpp"
 #include "perigee/device.hpp"
+#include "perigee/profiler.hpp"
 #include "settings.hpp"
 #include "stream.hpp"
 
@@ -56,6 +57,8 @@ class Device {
   const Settings& settings() const { return settings_; }
   bool busy();
 
+  pg::ActivityLog activities;  // noted by the streams' threads
+
  private:
   struct One {  // a device
     One(uint32_t number, uint64_t limit, Order& order) : memory(number, limit, order) {}
@@ -66,10 +69,14 @@ class Device {
   One& alive(uint32_t device);  // throws when the device is lost
   std::shared_ptr<Stream> stream(uint32_t device, uint64_t handle);
   std::shared_ptr<Event> event(uint64_t handle);
-  void queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
+  struct Activity {  // what a profile is told of it
+    uint32_t kind;
+    uint64_t bytes;
+  };
+  void queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches, Activity activity,
              std::function<void()> body);
   void queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
-                  std::function<void()> body);
+                  Activity activity, std::function<void()> body);
 
   Settings settings_;  // faults change
   Order order_;

@@ -39,9 +39,10 @@ Plugin::~Plugin() { plugin = nullptr; }
 const void* Plugin::iface(const char* id) {
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &table_;
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return pg::kernel_table(Device::type);
+  if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &pg::profiler_table<Plugin>;
   return nullptr;
 }
 
 }  // namespace sim
 
-PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels");
+PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels,profiler");

@@ -12,6 +12,7 @@ class Plugin {
   ~Plugin();
   const void* iface(const char* id);
   Device& device() { return device_; }
+  pg::ActivityLog& activities() { return device_.activities; }
   bool busy() { return device_.busy(); }
 
  private:

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The frozen layout of perigee/plugin.h on 64-bit hosts: where every field of every struct lies, and the size of each.
- * It compiles or it does not. A line that no longer holds means that plugins built before would read the wrong bytes:
- * mend the header, not this file. A field that is appended gets a line here (and the size of its struct a new number);
- * nothing else may change.
+ * The frozen layout of perigee/plugin.h and perigee/profiler.h on 64-bit hosts: where every field of every struct lies,
+ * and the size of each. It compiles or it does not. A line that no longer holds means that plugins built before would
+ * read the wrong bytes: mend the header, not this file. A field that is appended gets a line here (and the size of its
+ * struct a new number); nothing else may change.
  */
 #include "perigee/plugin.h"
+#include "perigee/profiler.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "size of " #type)
 #define AT(type, field, bytes) _Static_assert(offsetof(type, field) == (bytes), #type "." #field)
@@ -560,5 +561,31 @@ IS(PG_REDUCE_MIN, 3);
 IS(PG_PEER_ALIVE, 0);
 IS(PG_PEER_STOPPED, 1);
 IS(PG_PEER_LOST, 2);
+
+SIZE(pg_activity, 64);
+AT(pg_activity, size, 0);
+AT(pg_activity, kind, 4);
+AT(pg_activity, device, 8);
+AT(pg_activity, reserved, 12);
+AT(pg_activity, stream, 16);
+AT(pg_activity, sequence, 24);
+AT(pg_activity, begin, 32);
+AT(pg_activity, end, 40);
+AT(pg_activity, bytes, 48);
+AT(pg_activity, name, 56);
+SIZE(pg_activity_sink, 24);
+AT(pg_activity_sink, context, 8);
+AT(pg_activity_sink, add, 16);
+SIZE(pg_profiler, 40);
+AT(pg_profiler, size, 0);
+AT(pg_profiler, reserved, 4);
+AT(pg_profiler, device_type, 8);
+AT(pg_profiler, start, 16);
+AT(pg_profiler, stop, 24);
+AT(pg_profiler, drain, 32);
+IS(PG_ACTIVITY_KERNEL, 1);
+IS(PG_ACTIVITY_UPLOAD, 2);
+IS(PG_ACTIVITY_DOWNLOAD, 3);
+IS(PG_ACTIVITY_PEER, 4);
 
 int main(void) { return 0; }

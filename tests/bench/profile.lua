@@ -9,7 +9,7 @@ local pg = require "perigee"
 local native = require "perigee.native"
 pg.config.set { threads = 1 }
 
-local python, rounds, CALLS = arg[1] ~= "" and arg[1], tonumber(arg[2] or 9), 20000
+local python, rounds, CALLS = arg[1] ~= "" and arg[1], tonumber(arg[2] or 9), 200000
 local folder = arg[0]:match("^(.*)/[^/]*$") or "."
 local x = pg.rand { 4 }
 local y

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "base/profile.hpp"
 #include "base/rng.hpp"
 #include "data/cache.hpp"
 #include "data/run.hpp"
@@ -84,6 +85,32 @@ TEST_CASE("elements come in order with any number of threads") {
   }
   Run ahead(range_stage(100), 0, {3, 8}, nullptr);
   CHECK(all(ahead).size() == 100);
+  CHECK(threads_leave());
+}
+
+TEST_CASE("profiles see what threads make, and begin and end while they do") {
+  const StageRef stage = noted_stage(map_stage(range_stage(400), 1, 0, 1), "map", interned("train.lua:3"));
+  uint64_t seen = 0;
+  {
+    Run run(stage, 1, {0, 3}, make_workers(2));
+    Element element;
+    for (int round = 0; round < 4; round++) {
+      std::shared_ptr<ProfileSession> session = begin_profile(1024);
+      for (int i = 0; i < 60;) i += run.next(element) == Step::element;
+      uint64_t lost = 0;
+      const std::vector<ProfileRecord> records = session->collect({}, lost);
+      end_profile();
+      CHECK(lost == 0);
+      const std::vector<std::string> names = session->thread_names();
+      for (const ProfileRecord& record : records) {
+        seen += record.bytes;
+        REQUIRE((record.kind == ProfileKind::stage && record.thread > 0 && record.thread < names.size()));
+        CHECK((std::string(record.name) == "map" && std::string(record.origin) == "train.lua:3"));
+        CHECK((record.begin >= session->begin_ns() && record.begin <= record.end));
+      }
+    }
+  }
+  CHECK((seen > 100 && seen <= 400));
   CHECK(threads_leave());
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "perigee/plugin.h"
+#include "perigee/profiler.h"
 
 extern "C" __attribute__((visibility("default"))) int helper_of_the_exporter() { return 0; }
 
@@ -27,6 +28,7 @@ bool is(const char* name) { return mutation == name; }
 pg_plugin entry;         // the real one's
 pg_device real, device;  // its table, and ours
 pg_kernels real_kernels, kernels;
+pg_profiler real_profiler, profiler;
 std::string type = "mutant";
 int opened = 0;
 std::mutex mutex;
@@ -381,6 +383,35 @@ int32_t supports(void* self, uint32_t index, const pg_call* call, pg_error* why)
   return is("supports_all") && unknown ? PG_OK : code;
 }
 
+// ---- what it tells of itself ----
+
+int32_t start(void* self, uint64_t capacity, pg_error* error) {
+  return real_profiler.start(self, is("profile_little") ? 2 : capacity, error);
+}
+
+int32_t drain(void* self, const pg_activity_sink* sink, uint64_t* lost, pg_error* error) {
+  static std::vector<pg_activity> earlier;
+  std::vector<pg_activity> told;
+  const pg_activity_sink into{PG_SIZE(pg_activity_sink, add), 0, &told, [](void* context, const pg_activity* each) {
+                                static_cast<std::vector<pg_activity>*>(context)->push_back(*each);
+                              }};
+  const int32_t code = real_profiler.drain(self, &into, lost, error);
+  if (code != PG_OK) return code;
+  if (is("profile_again")) told.insert(told.end(), earlier.begin(), earlier.end()), earlier = told;
+  if (is("profile_counts")) *lost = 0;
+  if (is("profile_oldest") && !told.empty()) told.pop_back();
+  for (pg_activity& each : told) {
+    if (is("profile_sequence")) each.sequence++;
+    if (is("profile_clock")) each.begin -= int64_t{3600} * 1'000'000'000, each.end -= int64_t{3600} * 1'000'000'000;
+    if (is("profile_kind") && each.kind == PG_ACTIVITY_UPLOAD) each.kind = PG_ACTIVITY_KERNEL;
+    if (is("profile_bytes")) each.bytes /= 2;
+    if (is("profile_backwards")) std::swap(each.begin, each.end), each.begin++;
+    if (is("profile_overlaps")) each.begin -= 100'000'000;
+    sink->add(sink->context, &each);
+  }
+  return PG_OK;
+}
+
 // ---- the plugin ----
 
 int32_t open(const pg_host* host, void** self, pg_error* error) {
@@ -421,6 +452,12 @@ int32_t open(const pg_host* host, void** self, pg_error* error) {
   kernels.launch = launch;
   kernels.supports = supports;
   kernels.prepare = prepare;
+  const auto* told = static_cast<const pg_profiler*>(entry.iface(*self, PG_IFACE_PROFILER));
+  std::memcpy(&real_profiler, told, told->size);
+  profiler = real_profiler;
+  profiler.device_type = type.c_str();
+  profiler.start = start;
+  profiler.drain = drain;
   return PG_OK;
 }
 
@@ -429,6 +466,7 @@ const void* iface(void* self, const char* id) {
   static int next = 0;
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return is("moving_table") ? &(copies[next++ % 64] = device) : &device;
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return &kernels;
+  if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &profiler;
   return is("any_table") ? &device : entry.iface(self, id);
 }
 
@@ -443,5 +481,5 @@ int32_t close(void* self, pg_error* error) {
 extern "C" {
 extern __attribute__((visibility("default"))) const pg_plugin pg_plugin_v1;
 const pg_plugin pg_plugin_v1 = {PG_MAGIC, PG_SIZE(pg_plugin, close), PG_ABI_MINOR, 0,     "mutant",
-                                "1.0.0",  "device,kernels",          open,         iface, close};
+                                "1.0.0",  "device,kernels,profiler", open,         iface, close};
 }

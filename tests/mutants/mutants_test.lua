@@ -72,6 +72,12 @@ local mutants = {
     supports_silent = "what is not computed with is refused",
     failure_lost = "an index out of range", failure_stays = "an index out of range",
     failure_blank = "an index out of range", failure_loses_device = "an index out of range" },
+  { "profiler", "--level 5 --group profiler", 0,
+    profile_sequence = "work is told by its number", profile_clock = "work is told by its number",
+    profile_kind = "work is told by its number", profile_bytes = "work is told by its number",
+    profile_backwards = "work is told by its number", profile_overlaps = "work is told by its number",
+    profile_again = "what was told is forgotten", profile_little = "the newest activities are kept",
+    profile_counts = "the newest activities are kept", profile_oldest = "the newest activities are kept" },
   { "kernels", "--level 5 --group kernels --ops uniform", 0, uniform_bit = "uniform/" },
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input pipelines: stages, runs, workers.
 #include "api.hpp"
+#include "base/profile.hpp"
 #include "data/cache.hpp"
 #include "data/cache_record.hpp"
 #include "data/parts.hpp"
@@ -315,6 +316,11 @@ void pgc_times_look(pgc_times* times, int64_t* elements, int64_t* own, int64_t* 
 }
 int32_t pgc_stage_timed(pgc_stage* stage, pgc_times* times, pgc_stage** out) {
   return make_stage("benchmark", out, [&] { return timed_stage(stage->stage, times->times); });
+}
+int32_t pgc_stage_noted(pgc_stage* stage, const char* name, const char* line, pgc_stage** out) {
+  return make_stage("profile", out, [&] {
+    return noted_stage(stage->stage, interned(given(name, "the name")), line != nullptr ? interned(line) : nullptr);
+  });
 }
 int32_t pgc_run_next(pgc_run* handle, pgc_element* element) {
   Step step = Step::end;

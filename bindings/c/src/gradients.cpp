@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backward passes, and the nodes whose gradients the front end computes.
 #include "api.hpp"
+#include "base/profile.hpp"
 #include "tape/custom.hpp"
 
 using namespace perigee;
@@ -24,7 +25,9 @@ PassRef begin_pass(const BackwardCall& call) {
 // `body` begins or continues a pass.
 template <class Body>
 int32_t run_pass(const char* where, Body&& body) {
+  ProfileSpan span;
   int32_t code = run(where, [&] { paused = body(); });
+  span.done(ProfileKind::backward, where, -1);
   return code == PG_OK && paused ? PGC_PAUSED : code;
 }
 

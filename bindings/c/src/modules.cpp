@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers and optimizers that plugins provide.
 #include "api.hpp"
+#include "base/profile.hpp"
 #include "plugin/describe.hpp"
 
 using namespace perigee;
@@ -128,6 +129,8 @@ int32_t pgc_optimizer_step(uint32_t id, const void* attrs, uint64_t step, uint32
     ask.gradients = g.data();
     ask.state = s.data();
     pg_error error = pg::make_error();
+    ProfileSpan span;
     pg::check(info.build_update(info.user, &ask, &error), error);
+    span.done(ProfileKind::optimizer, info.name, -1);
   });
 }

@@ -133,6 +133,7 @@ pgc_graph* pgc_set_graph(pgc_graph* graph) {
 int32_t pgc_set_origin(const char* text) {
   return run("set_origin", [&] { ambient().origin = text != nullptr ? interned(text) : nullptr; });
 }
+void pgc_put_origin(const char* known) { ambient().origin = known; }
 int32_t pgc_set_name_scope(const char* text) {
   return run("set_name_scope", [&] { ambient().name_scope = text != nullptr ? interned(text) : nullptr; });
 }

@@ -480,6 +480,9 @@ function M.read_times(times)
 end
 function M.timed(parent, times) return stage(C.pgc_stage_timed(parent, times, out), "benchmark") end
 
+---A stage that profiles note, with its name and line.
+function M.noted(parent, name, line) return stage(C.pgc_stage_noted(parent, name, line, out), "profile") end
+
 ---Threads that compute elements now, in the whole process.
 function M.run_threads() return C.pgc_run_threads() end
 

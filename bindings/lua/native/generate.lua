@@ -38,7 +38,7 @@ end
 
 -- One native call with its reissue after an answer of "retry". $call is the expression, $attrs what it was given.
 local issue = [[
-  if origins.on then origins.note() end
+  if origins.before then origins.note() end
   local rc = $call
   if rc ~= 0 then
     if rc == 10 then
@@ -50,7 +50,10 @@ local issue = [[
   end
 ]]
 
-local give = { [false] = "  local made = wrap(out[0])\n  return made\n", [true] = "  release(out[0])\n  return x\n" }
+-- A profile is told the line behind the operator: LuaJIT interprets what follows such a look in the same function.
+local noted = "  if origins.after then origins.note_after() end\n"
+local give = { [false] = "  local made = wrap(out[0])\n" .. noted .. "  return made\n",
+               [true] = "  release(out[0])\n" .. noted .. "  return x\n" }
 
 local function expand(template, names)
   return (template:gsub("%$(%l+)", function(name) return names[name] or error("no value for $" .. name) end))
@@ -355,7 +358,8 @@ local function positional(op, in_place)
   parts[#parts + 1] = table.concat {
     "return function(", list, ", ...)\nif select('#', ...) == 0 and ", table.concat(tests, " and "), " then\n",
     table.concat(stores), expand(issue, { call = issued, again = again, attrs = "attrs", first = "x1" }),
-    in_place and "  release(out[0])\n  return x1\n" or give[false], "end\n", expand(optional_fallback, fallback) }
+    in_place and "  release(out[0])\n" .. noted .. "  return x1\n" or give[false], "end\n",
+    expand(optional_fallback, fallback) }
   return table.concat(parts)
 end
 

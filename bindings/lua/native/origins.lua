@@ -7,9 +7,10 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local scopes = require "perigee.native.scopes"
 
----`on`: somebody wants lines: pg.config.set, a graph that is being recorded, or a profile. `layers`: how many are being
----called in the recording; other than 0 too where an error has ended a call.
-local M = { on = false, in_profile = false, layers = 0 }
+---`before`: somebody wants lines before operators run: pg.config.set, or a graph that is being recorded. `after`: a
+---profile does, behind them. `on`: any of these: what is no operator's own function notes before it calls. `layers`:
+---how many are being called in the recording; other than 0 too where an error has ended a call.
+local M = { on = false, before = false, after = false, in_profile = false, layers = 0 }
 errors.origins = M
 local C
 
@@ -108,17 +109,13 @@ local function turn_to(layer)
   places, in_layer = layer and layer.places, layer and layer.layer ~= nil
 end
 
-local function now()
-  local value = C.pgc_profile_begin() -- nanoseconds
-  return value
-end
-
--- What is noted for the stack as it stands, and the line alone.
+-- What is noted for the stack as it stands: an interned text, and the line alone.
 local function place_slowly()
-  local begin = now()
+  local begin = C.pgc_profile_time()
   local line, path = errors.script_line() or "?", errors.layer_path and errors.layer_path() or nil
-  spent.slowly = spent.slowly + tonumber(now() - begin) * 1e-9
-  return path and line .. " in " .. path or line, line
+  local place = C.pgc_interned(path and line .. " in " .. path or line)
+  spent.slowly = spent.slowly + tonumber(C.pgc_profile_time() - begin) * 1e-9
+  return place, line
 end
 
 -- Of a stack whose nearest frames are not known, or do not say enough. Not to be a function's last call, which would
@@ -144,31 +141,41 @@ end
 
 local note -- what M.note is without a profile
 local function note_profiled()
-  if asked or recording then note() end
+  if M.before then note() end
   local near = dumpstack and dumpstack("pl;", NEAR)
   local place = near and places[near]
   if not place or in_layer and running() ~= profiled.thread then
     place = near and place_farther(near) or place_slowly()
   end
-  tell(place)
+  told = nil -- tell() knows nothing of it
+  C.pgc_put_origin(place)
+end
+
+---The last operator was called from here.
+function M.note_after()
+  local near = dumpstack and dumpstack("pl;", NEAR)
+  local place = near and places[near]
+  if not place or in_layer and running() ~= profiled.thread then
+    place = near and place_farther(near) or place_slowly()
+  end
+  told = nil -- the core has been told of no line for what follows
+  C.pgc_profile_place(place)
 end
 
 -- Seconds that a look at so many frames takes.
 local function cost_of_look(frames)
-  local known, begin, count = {}, now(), 100
+  local known, begin, count = {}, C.pgc_profile_time(), 100
   for _ = 1, count do
     if known[dumpstack("pl;", frames)] then count = 0 end
   end
-  return tonumber(now() - begin) * 1e-9 / count
+  return tonumber(C.pgc_profile_time() - begin) * 1e-9 / count
 end
-local near_cost, deep_cost
 
 ---Operators are noted with lines and layers from now on.
 function M.begin_profile()
   turn_to { places = {}, children = setmetatable({}, { __mode = "k" }) }
   spent = { slowly = 0, deep = 0 }
-  if dumpstack then near_cost, deep_cost = cost_of_look(NEAR), cost_of_look(most_frames) end
-  M.in_profile, M.on = true, true
+  M.in_profile, M.after, M.on = true, true, true
   note, M.note = M.note, note_profiled
 end
 
@@ -178,13 +185,14 @@ end
 function M.end_profile()
   if not profiled then return function() return 0 end end
   turn_to(nil)
-  M.in_profile, M.note = false, note
-  tell(false)
+  M.in_profile, M.after, M.note = false, false, note
+  C.pgc_set_origin(nil)
+  told = false
   M.set(asked)
   local s = spent
   return function(operators)
     if not dumpstack then return s.slowly end
-    return s.slowly + operators * near_cost + s.deep * deep_cost
+    return s.slowly + operators * cost_of_look(NEAR) + s.deep * cost_of_look(most_frames)
   end
 end
 
@@ -241,8 +249,9 @@ end
 
 function M.set(on)
   asked = on
-  M.on = asked or recording ~= nil or M.in_profile
-  if not M.on then tell(false) end
+  M.before = asked or recording ~= nil
+  M.on = M.before or M.in_profile
+  if not M.before then tell(false) end
 end
 
 ---Whether pg.config.set has asked for lines.

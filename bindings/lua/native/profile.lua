@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the script's thread does and when: the core's records as Lua tables, and ranges that scripts name.
+-- What the process does and when: the core's records as Lua tables, and what scripts mark in them.
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
@@ -11,7 +11,9 @@ local M = { on = false }
 local C
 
 -- By PGC_PROFILE_...
-local KINDS = { "op", "kernel", "backward", "upload", "download", "peer", "wait", "alloc", "free", "range" }
+local KINDS = { "op", "kernel", "launch", "backward", "upload", "download", "peer", "wait", "alloc", "free", "range",
+                "stage", "optimizer", "plan" }
+local RANGE, STAGE, DEVICE = 11, 12, 0xffffffff
 
 ---@param capacity integer records
 ---@param lines boolean whether operators are noted with the script's lines and the layers
@@ -43,9 +45,9 @@ local function split(origin, layer)
   return line or origin, path or layer
 end
 
----Ends the profile. Records { kind, name, from, to, shapes, origin, line, layer, bytes, device, thread, block }, with
----times in seconds since `base`, in the order in which they ended; how many had no room; and the seconds that looking
----for lines took. `origin`: line and layer.
+---Ends the profile. Records { kind, name, from, to, shapes, origin, line, layer, bytes, device, stream, thread,
+---sequence, block, elements }, with times in seconds since `base`, in the order in which they ended; how many had no
+---room; and the seconds that looking for lines took. `thread` is a name; nil: the device itself. `origin`: line, layer.
 ---@return table[] records
 ---@return integer lost
 ---@return number noting
@@ -60,15 +62,16 @@ function M.finish(base)
   for i = 0, tonumber(count[0]) - 1 do
     local r = first[i]
     local kind = KINDS[r.kind]
+    if kind == "op" and r.thread == 0 then operators = operators + 1 end
     local memory = kind == "alloc" or kind == "free"
-    local from, origin = tonumber(r.begin - start) * 1e-9, text(r.origin)
+    local sequence, origin, bytes = tonumber(r.sequence), text(r.origin), tonumber(r.bytes)
     local line, layer = split(origin, text(r.layer))
-    if kind == "op" then operators = operators + 1 end
-    list[i + 1] = { kind = kind, name = text(r.name), from = from,
-                    to = memory and from or tonumber(r["end"] - start) * 1e-9, shapes = text(r.shapes),
-                    origin = origin, line = line, layer = layer, thread = "script", bytes = tonumber(r.bytes),
-                    device = r.device,
-                    block = memory and tonumber(r["end"]) or nil }
+    list[i + 1] = { kind = kind, name = text(r.name), from = tonumber(r.begin - start) * 1e-9,
+                    to = tonumber(r["end"] - start) * 1e-9, shapes = text(r.shapes), origin = origin, line = line,
+                    layer = layer, bytes = kind == "stage" and 0 or bytes,
+                    elements = kind == "stage" and math.max(bytes, 1) or nil, device = r.device, stream = r.stream,
+                    thread = r.thread ~= DEVICE and text(C.pgc_profile_thread(r.thread)) or nil,
+                    block = memory and sequence or nil, sequence = not memory and sequence ~= 0 and sequence or nil }
   end
   C.pgc_profile_drop()
   return list, tonumber(lost[0]), noting_of(operators)
@@ -81,16 +84,25 @@ function M.drop()
   C.pgc_profile_drop()
 end
 
----The moment, as finish() takes it; 0 where no profile is under way.
+---The moment, as finish takes it.
+function M.time()
+  local value = C.pgc_profile_time()
+  return value
+end
+
+---The moment, as note_stage takes it; 0 where no profile is under way.
 function M.now()
   local value = C.pgc_profile_begin()
   return value
 end
 
+---An element of a pipeline's stage that the script's thread made since.
+function M.note_stage(begin, name) C.pgc_profile_end(begin, STAGE, name) end
+
 ---Calls fn(...), under a name where a profile is under way.
 function M.range(name, fn, ...)
   if not M.on then return fn(...) end
-  return scopes.with(M.now, function(begin) C.pgc_profile_end(begin, name) end, fn, ...)
+  return scopes.with(M.now, function(begin) C.pgc_profile_end(begin, RANGE, name) end, fn, ...)
 end
 
 ---An iterator whose calls are ranges.

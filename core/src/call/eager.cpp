@@ -55,8 +55,8 @@ uint64_t traffic(const Signature& s) {
   return static_cast<uint64_t>(bytes);
 }
 
-void note(ProfileSpan& span, ProfileKind kind, Signature& s) {
-  span.done(kind, s.op->info->name, s.device->id, traffic(s), described(s));
+void note(ProfileSpan& span, ProfileKind kind, Signature& s, uint64_t sequence = 0) {
+  span.done(kind, s.op->info->name, s.device->id, traffic(s), described(s), sequence);
 }
 
 Pointers pointers(const Tensors& tensors) {
@@ -190,7 +190,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
   int32_t code = s.kernel.table->launch(s.kernel.self, s.kernel.index, s.prepared, &launch, &error);
   if (code != PG_OK) fail_launch(s, inputs.data(), code, error);
   if (span.on()) [[unlikely]]
-    note(span, ProfileKind::kernel, s);
+    note(span, s.device->synchronous ? ProfileKind::kernel : ProfileKind::launch, s, launch.sequence);
   if (s.dynamic) {
     s.device->synchronize(stream);
     cut_dynamic(s, launch.extents, outputs);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a stretch that was matched: its plan is launched, or what it asked for is called eagerly after all.
+#include "base/profile.hpp"
 #include "compile/compiled.hpp"
 
 namespace perigee {
@@ -112,6 +113,7 @@ void Compiled::run_launches(Plan& plan) {
   SmallVector<Tensor*, 8> inputs, outputs;
   uint32_t item = 0;
   const Op* op = nullptr;
+  ProfileSpan span;
   try {
     auto at = [&](uint32_t o) { return o == no_number ? nullptr : plan.operands[o].tensor.get(); };
     for (const PlanStep& step : plan.steps) {
@@ -145,6 +147,7 @@ void Compiled::run_launches(Plan& plan) {
     ambient().items = nullptr;
     throw pg::Error(e.code, (op != nullptr ? std::string(op->info->name) + ": " : "") + e.what(), e.native, e.flags);
   }
+  span.done(ProfileKind::plan, "run of a compiled function", -1);
 }
 
 void Compiled::undo_gradients(uint32_t from) {

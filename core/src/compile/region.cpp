@@ -216,7 +216,8 @@ void Region::launch(Plan& plan, const RegionKernel& kernel) {
     uint64_t bytes = 0;
     for (const auto* list : {&kernel.input_operands, &kernel.output_operands})
       for (uint32_t o : *list) bytes += static_cast<uint64_t>(plan.operands[o].tensor->meta->bytes);
-    span.done(ProfileKind::kernel, "region", device->id, bytes, names);
+    span.done(device->synchronous ? ProfileKind::kernel : ProfileKind::launch, "region", device->id, bytes, names,
+              launch.sequence);
   }
 }
 

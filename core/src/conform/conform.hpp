@@ -15,7 +15,7 @@ struct Finding {
 
 // Of a library that is not loaded yet.
 std::vector<Finding> conform_library(const std::string& path);
-// Of a device: memory, copies, streams, threads, or one of these groups. Waits for all that it starts.
+// Of a device: memory, copies, streams, threads, profiler, or one of these groups. Waits for all that it starts.
 std::vector<Finding> conform_device(Device& device, const std::string& group = {});
 
 }  // namespace perigee

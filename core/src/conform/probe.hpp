@@ -128,5 +128,6 @@ struct Check {
 std::vector<Check> memory_checks();
 std::vector<Check> copy_checks();
 std::vector<Check> stream_checks();
+std::vector<Check> profiler_checks();  // of a plugin with that interface
 
 }  // namespace perigee::conform

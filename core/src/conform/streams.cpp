@@ -189,7 +189,10 @@ namespace perigee {
 std::vector<Finding> conform_device(Device& device, const std::string& group) {
   if (device.absent) fail_absent(device.name);
   std::vector<Finding> found;
-  for (const auto& list : {conform::memory_checks(), conform::copy_checks(), conform::stream_checks()})
+  std::vector<std::vector<conform::Check>> lists{conform::memory_checks(), conform::copy_checks(),
+                                                 conform::stream_checks()};
+  if (device.plugin()->profiler != nullptr) lists.push_back(conform::profiler_checks());
+  for (const auto& list : lists)
     for (const conform::Check& check : list) {
       if ((check.asynchronous && device.synchronous) || (!group.empty() && group != check.group)) continue;
       Finding& finding = found.emplace_back(Finding{check.group, check.name, ""});

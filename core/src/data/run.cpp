@@ -11,6 +11,7 @@
 
 #include "base/fork.hpp"
 #include "base/parallel.hpp"
+#include "base/profile.hpp"
 #include "data/timed.hpp"
 
 namespace perigee {
@@ -204,6 +205,7 @@ void Run::work(Shared& s, size_t thread) {
   std::unique_lock<std::mutex> turn;
   if (this_worker != nullptr) turn = std::unique_lock(this_worker->turn);
   compute_alone();
+  ProfileHelper profile("worker");
   std::unique_lock lock(s.mutex);
   const auto may_begin = [&] { return !s.more() || (s.has_room() && thread < s.tuner.active); };
   const auto may_go_on = [&] { return may_begin() && (!s.more() || s.has_much_room()); };
@@ -222,6 +224,7 @@ void Run::work(Shared& s, size_t thread) {
     const int64_t told = std::exchange(s.wanted, std::max(s.wanted, std::min(s.given + s.tuner.capacity, s.end)));
     const int64_t tell = s.stage->fed ? s.wanted : told;
     lock.unlock();
+    profile.look();
     Shared::Slot made;
     bool more = true;
     try {

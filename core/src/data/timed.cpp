@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "base/profile.hpp"
+
 namespace perigee {
 
 namespace {
@@ -45,6 +47,37 @@ class Timed : public Stage {
   const std::shared_ptr<StageTimes> times_;
 };
 
+class Noted : public Stage {
+ public:
+  Noted(StageRef stage, const char* name, const char* origin)
+      : Stage(stage->traits()), stage_(std::move(stage)), name_(name), origin_(origin) {}
+  Element get(int64_t i) const override {
+    return noted(1, [&] { return stage_->get(i); });
+  }
+  Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
+    return noted(positions.size(), [&] { return stage_->gather(positions, number_dtype, first); });
+  }
+  bool pass(int64_t i) const override { return stage_->pass(i); }
+  void want(int64_t i) const override { stage_->want(i); }
+
+ protected:
+  StageRef remade() const override { return std::make_shared<Noted>(stage_->again(), name_, origin_); }
+
+ private:
+  template <class Body>
+  Element noted(uint64_t elements, Body&& body) const {
+    ProfileSpan span;
+    Element made = body();
+    if (span.on()) {
+      Scoped<const char*> line(ambient().origin, origin_);
+      span.done(ProfileKind::stage, name_, -1, elements);
+    }
+    return made;
+  }
+  const StageRef stage_;
+  const char *const name_, *const origin_;
+};
+
 }  // namespace
 
 int64_t now_ns() {
@@ -57,6 +90,10 @@ WaitClock::~WaitClock() { waited_ns += now_ns() - begin_; }
 
 StageRef timed_stage(StageRef stage, std::shared_ptr<StageTimes> times) {
   return std::make_shared<Timed>(std::move(stage), std::move(times));
+}
+
+StageRef noted_stage(StageRef stage, const char* name, const char* origin) {
+  return std::make_shared<Noted>(std::move(stage), name, origin);
 }
 
 }  // namespace perigee

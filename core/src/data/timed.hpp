@@ -26,5 +26,7 @@ class WaitClock {
 
 int64_t now_ns();
 StageRef timed_stage(StageRef stage, std::shared_ptr<StageTimes> times);
+// One whose elements profiles note, under a name and a line that are kept for good.
+StageRef noted_stage(StageRef stage, const char* name, const char* origin);
 
 }  // namespace perigee

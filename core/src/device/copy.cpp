@@ -84,12 +84,15 @@ void Device::upload_staged(pg_address target, const char* source, uint64_t bytes
     std::memcpy(staging.data, source + done, piece);
     pg_error error = pg::make_error();
     auto submitting = lock(stream);
+    const uint64_t number = sequence("upload");
+    ProfileSpan span;
     int32_t code = table_->upload(self(), ordinal, target.buffer, target.offset + done, staging.data, piece, handle,
-                                  sequence("upload"), &error);
+                                  number, &error);
     if (code != PG_OK) {
       release(staging);
       fail(code, error, "upload");
     }
+    span.done(ProfileKind::launch, "upload", id, piece, nullptr, number);
     Event event;
     try {
       event = record(stream);
@@ -183,9 +186,12 @@ void Device::download_staged(char* target, pg_address source, uint64_t bytes, ui
       const uint64_t count = std::min(bytes - done, kPiece);
       pg_error error = pg::make_error();
       auto submitting = lock(stream);
+      const uint64_t number = sequence("download");
+      ProfileSpan span;
       check(table_->download(self(), ordinal, piece.pinned.data, source.buffer, source.offset + done, count, handle,
-                             sequence("download"), &error),
+                             number, &error),
             error, "download");
+      span.done(ProfileKind::launch, "download", id, count, nullptr, number);
       piece.bytes = count;
       piece.target = target + done;
       piece.event = record(stream);
@@ -204,20 +210,22 @@ void Device::copy(const pg_tensor& target, const pg_tensor& source, uint32_t str
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
   auto submitting = lock(stream);
+  const uint64_t number = sequence(what);
   ProfileSpan span;
-  check(table_->copy(self(), ordinal, &target, &source, handle, sequence(what), &error), error, what);
+  check(table_->copy(self(), ordinal, &target, &source, handle, number, &error), error, what);
   if (span.on()) [[unlikely]]
-    span.done(ProfileKind::kernel, what, id, 2 * bytes_of(target));
+    span.done(synchronous ? ProfileKind::kernel : ProfileKind::launch, what, id, 2 * bytes_of(target), nullptr, number);
 }
 
 void Device::fill(const pg_tensor& target, const pg_number& value, uint32_t stream, const char* what) {
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
   auto submitting = lock(stream);
+  const uint64_t number = sequence(what);
   ProfileSpan span;
-  check(table_->fill(self(), ordinal, &target, &value, handle, sequence(what), &error), error, what);
+  check(table_->fill(self(), ordinal, &target, &value, handle, number, &error), error, what);
   if (span.on()) [[unlikely]]
-    span.done(ProfileKind::kernel, what, id, bytes_of(target));
+    span.done(synchronous ? ProfileKind::kernel : ProfileKind::launch, what, id, bytes_of(target), nullptr, number);
 }
 
 void Device::copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
@@ -251,17 +259,19 @@ bool Device::copy_peer(pg_address target, uint32_t stream, Device& other, pg_add
   const uint64_t handle = this->stream(stream);
   pg_error error = pg::make_error();
   ProfileSpan span;
+  uint64_t number = 0;
   {
     auto submitting = lock(stream);
+    number = sequence("transfer");
     int32_t code = table_->peer(self(), ordinal, target.buffer, target.offset, other.ordinal, source.buffer,
-                                source.offset, bytes, handle, sequence("transfer"), &error);
+                                source.offset, bytes, handle, number, &error);
     if (code == PG_E_UNIMPLEMENTED) {
       state_->no_peer = true;
       return false;
     }
     check(code, error, "transfer");
   }
-  span.done(ProfileKind::peer, "transfer", id, bytes);
+  span.done(synchronous ? ProfileKind::peer : ProfileKind::launch, "transfer", id, bytes, nullptr, number);
   // The source may be written or freed on its own stream next.
   if (this != &other || stream != other_stream) other.wait(other_stream, record(stream));
   return true;

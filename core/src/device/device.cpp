@@ -129,6 +129,12 @@ uint64_t Device::stream(uint32_t index) {
   return handle;
 }
 
+uint32_t Device::stream_number(uint64_t handle) const {
+  for (uint32_t i = 0; i < State::kStreams; i++)
+    if (state_->streams[i].load(std::memory_order_relaxed) == handle) return i;
+  return 0;
+}
+
 uint64_t Device::sequence(const char* what, const char* origin) {
   if (synchronous) return 0;
   uint64_t number = state_->next_sequence.fetch_add(1, std::memory_order_relaxed);

@@ -59,6 +59,7 @@ class Device : private MemorySource {
 
   // Streams are numbered from 0; made when first used. The handle is what the plugin knows.
   uint64_t stream(uint32_t index);
+  uint32_t stream_number(uint64_t handle) const;  // of one that stream() has answered; else 0
   // A number for work about to be submitted, by which an asynchronous failure is traced back to `what` (the name of an
   // operator; a pointer that lives as long as the process). Cheap; 0 on synchronous devices.
   uint64_t sequence(const char* what, const char* origin = nullptr);

@@ -3,6 +3,7 @@
 
 #include "base/fork.hpp"
 #include "base/log.hpp"
+#include "base/profile.hpp"
 #include "call/anomaly.hpp"
 #include "call/eager.hpp"
 #include "call/interposers.hpp"
@@ -510,9 +511,11 @@ void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* re
   Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);  // the graph holds those it was recorded with
   Scoped<Condition*> no_condition(ambient().condition, nullptr);
   Scoped<int32_t> no_scope(ambient().device, -1);
+  ProfileSpan span;
   Lease lease(*this);
   if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, placement_.get(), controls_);
   lease.frame->run(feeds, variables, results, commits, around);
+  span.done(ProfileKind::plan, "run of a graph", -1);
 }
 
 }  // namespace perigee

@@ -196,6 +196,7 @@ void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_COLLECTIVES, "collective", plugin.collectives, copy_collectives);
   fetch_table(plugin, PG_IFACE_COMPILER, "compiler", plugin.compiler, copy_compiler);
   fetch_table(plugin, PG_IFACE_DATA, "data", plugin.data, copy_data);
+  fetch_table(plugin, PG_IFACE_PROFILER, "profiler", plugin.profiler, copy_profiler);
 }
 
 void close_plugin(LoadedPlugin& plugin) noexcept {

@@ -59,6 +59,8 @@ template <>
 constexpr uint32_t kKnown<pg_transform_info> = PG_SIZE(pg_transform_info, close);
 template <>
 constexpr uint32_t kKnown<pg_codec_info> = PG_SIZE(pg_codec_info, encode);
+template <>
+constexpr uint32_t kKnown<pg_profiler> = PG_SIZE(pg_profiler, drain);
 
 template <class T>
 T copy_struct(const void* raw, const std::string& where, uint32_t required) {
@@ -351,6 +353,16 @@ const pg_data* copy_data(const void* raw, TableMemory& keep) {
   table->sources = sources.pointers.data();
   table->transforms = transforms.pointers.data();
   table->codecs = codecs.pointers.data();
+  return table;
+}
+
+const pg_profiler* copy_profiler(const void* raw, TableMemory& keep) {
+  const std::string where = PG_IFACE_PROFILER;
+  auto* table = keep_table(copy_struct<pg_profiler>(raw, where, PG_SIZE(pg_profiler, device_type)), keep);
+  require(table->device_type, where, "device_type");
+  require(table->start, where, "start");
+  require(table->stop, where, "stop");
+  require(table->drain, where, "drain");
   return table;
 }
 

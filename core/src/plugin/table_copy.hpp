@@ -9,6 +9,7 @@
 #include "perigee/compiler.h"
 #include "perigee/data.h"
 #include "perigee/plugin.hpp"
+#include "perigee/profiler.h"
 
 namespace perigee {
 
@@ -26,5 +27,6 @@ const pg_formats* copy_formats(const void* raw, TableMemory& keep);
 const pg_collectives* copy_collectives(const void* raw, TableMemory& keep);
 const pg_compiler* copy_compiler(const void* raw, TableMemory& keep);
 const pg_data* copy_data(const void* raw, TableMemory& keep);
+const pg_profiler* copy_profiler(const void* raw, TableMemory& keep);
 
 }  // namespace perigee

@@ -10,6 +10,7 @@
 #include "perigee/compiler.h"
 #include "perigee/data.h"
 #include "perigee/plugin.hpp"
+#include "perigee/profiler.h"
 
 namespace perigee {
 
@@ -32,6 +33,7 @@ struct LoadedPlugin {
   const pg_collectives* collectives = nullptr;
   const pg_compiler* compiler = nullptr;
   const pg_data* data = nullptr;
+  const pg_profiler* profiler = nullptr;
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;

@@ -109,13 +109,13 @@ function Dataset:benchmark(...)
   local o, own = read_benchmark(...), fields_of(self)
   check(o)
   local watched, seed, offset = watch.new(), native.rng_state()
-  watch.active = watched
+  watch.set(watched)
   local iterator
   local ok, elements, state, seconds = pcall(function()
     iterator = pass(own, 0, math.max(own.epoch, 1))
     return take(iterator, o)
   end)
-  watch.active = nil
+  watch.set(nil)
   if iterator then iterator:close() end
   native.set_rng_state(seed, offset)
   if not ok then error(elements, 0) end

@@ -66,7 +66,7 @@ local function has_threads(own) return own.workers ~= nil or own.ahead ~= nil en
 
 -- A stage by position, with a clock while somebody looks.
 local function watched(own, stage)
-  local now = watch.active
+  local now = watch.now()
   if not now then return stage end
   return { count = stage.count, get = now:timed(own, stage.get),
            gather = stage.gather and now:timed(own, stage.gather) }
@@ -80,7 +80,8 @@ local function pull(own, epoch)
       local _, element = iterator()
       return element
     end
-    return watch.active and watch.active:timed(own, next_, true) or next_, function() iterator:close() end
+    local now = watch.now()
+    return now and now:timed(own, next_, true) or next_, function() iterator:close() end
   end
   if own.pull then return own.pull(epoch) end
   local stage, i = own.stage(epoch), 0
@@ -94,8 +95,8 @@ end
 ---The core's stage of an epoch.
 local function core(own, epoch, feeds)
   if own.native then
-    local stage = own.native(epoch, feeds)
-    return watch.active and watch.active:core(own, stage) or stage
+    local stage, now = own.native(epoch, feeds), watch.now()
+    return now and now:core(own, stage) or stage
   end
   if not own.pull then return feeds:stage(own.size, own.stage(epoch).get) end
   return feeds:stage(own.size, nil, function() return pull(own, epoch) end)
@@ -125,7 +126,8 @@ local function derive(parent, o)
         return next_
       end
       local made, finish = o.pull(next_, epoch, restart)
-      if watch.active then made = watch.active:timed(own, made) end
+      local now = watch.now()
+      if now then made = now:timed(own, made) end
       return made, function()
         if finish then finish() end
         close()
@@ -159,7 +161,8 @@ local function source(stage)
   own.stage = stage.get and function() return watched(own, stage) end
   own.pull = stage.pull and function(epoch)
     local next_, close = stage.pull(epoch)
-    return watch.active and watch.active:timed(own, next_) or next_, close
+    local now = watch.now()
+    return now and now:timed(own, next_) or next_, close
   end
   return new(own)
 end

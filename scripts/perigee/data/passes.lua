@@ -143,7 +143,8 @@ local function top_of(own, epoch)
   local function make()
     local feeds = not own.pure and native.data.feeds() or nil
     local stage = own.native(epoch, feeds)
-    if watch.active then stage = watch.active:core(own, stage) end
+    local now = watch.now()
+    if now then stage = now:core(own, stage) end
     return { stage, feeds }
   end
   local made = make() -- now: orders and seeds are drawn when each() is called

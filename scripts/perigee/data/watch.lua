@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Clocks for the stages of a pipeline, while ds:benchmark runs: of what the script's thread does, and of the core's.
+-- Clocks for the stages of a pipeline, while ds:benchmark or a profile runs: of what the script's thread does, and of
+-- the core's.
 
 local native = require "perigee.native"
 
-local watch = { active = nil }
+local watch = {}
+local benchmark -- the one that runs
 
 local Watch = {}
 Watch.__index = Watch
@@ -54,5 +56,36 @@ function Watch:read(own)
   return { elements = math.max(row.elements, elements), seconds = row.seconds + own_ns / 1e9,
            waited = row.waited + waited_ns / 1e9, script = row.script }
 end
+
+-- ---- in a profile ----
+
+local Noted = {}
+Noted.__index = Noted
+local noted = setmetatable({}, Noted)
+local profile = native.profile
+
+local function name_of(own) return own.name or "source" end
+
+---The same function, each of whose elements a profile notes.
+function Noted:timed(own, fn, waits) -- luacheck: ignore 212/self
+  if waits then return fn end
+  local name = name_of(own)
+  return function(...)
+    local begin = profile.now()
+    local value = fn(...)
+    if value ~= nil then profile.note_stage(begin, name) end
+    return value
+  end
+end
+
+function Noted:core(own, stage) -- luacheck: ignore 212/self
+  return native.data.noted(stage, name_of(own), own.line)
+end
+
+---Who wants to know of stages now, a benchmark or a profile: an object with the methods timed and core; nil: nobody.
+function watch.now() return benchmark or profile.on and noted or nil end
+
+---A benchmark begins; nil: it is over.
+function watch.set(now) benchmark = now end
 
 return watch

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- From records to figures: rows by operator, where the time went, what devices did, memory.
+-- From records to figures: rows by operator, by pipeline stage, where the time went, what devices did, memory.
 
 local flops = require "perigee.profile.flops"
 local lines = require "perigee.profile.lines"
@@ -34,16 +34,11 @@ local function least_of(self, r, operations)
   return math.max(computing, r.bytes / bandwidth), computing
 end
 
--- Whether the times of a record on the script's thread are those of the device: the host computes for a processor, to
--- others it only submits.
-local function is_own_time(self, r) return (self.names[r.device] or ""):find "^cpu" ~= nil end
-
 local function count_kernel(self, row, r)
   local operations = flops(r.name, r.shapes)
   row.kernel, row.bytes, row.flops = row.kernel + (r.to - r.from), row.bytes + r.bytes, row.flops + operations
   local least, computing = least_of(self, r, operations)
   if least then row.least, row.computing = row.least + least, row.computing + computing end
-  if not r.thread or is_own_time(self, r) then row.seen = (row.seen or 0) + (r.to - r.from) end
 end
 
 local ROWS = { op = true, kernel = true, launch = true, upload = true, download = true, peer = true, wait = true,
@@ -77,7 +72,7 @@ local function count_rows(self)
   for _, row in ipairs(self.rows) do
     row.mean, row.share = row.total / math.max(row.calls, 1), row.total / math.max(self.seconds, 1e-12)
     if row.least > 0 and row.kernel > 0 then
-      row.roofline = row.seen == row.kernel and row.least / row.kernel or nil
+      row.roofline = row.least / row.kernel
       row.bound = row.computing >= row.least * 0.5 and "compute" or "memory"
     end
   end
@@ -85,6 +80,53 @@ local function count_rows(self)
     if a.total ~= b.total then return a.total > b.total end
     return a.name < b.name
   end)
+end
+
+-- Stages of pipelines: the time of each without that of those before it, on all threads.
+local function count_stages(self)
+  self.stages = {}
+  local by_name = {}
+  for thread, list in pairs(self.threads) do
+    for _, r in ipairs(list) do
+      if r.kind == "stage" then
+        local key = r.name .. " " .. (r.line or "")
+        local row = by_name[key]
+        if not row then
+          row = { name = r.name, line = r.line, elements = 0, seconds = 0, threads = {} }
+          by_name[key] = row
+          self.stages[#self.stages + 1] = row
+        end
+        local inner = 0
+        for _, other in ipairs(r.stages or {}) do inner = inner + (other.to - other.from) end
+        row.elements, row.seconds = row.elements + (r.elements or 1), row.seconds + (r.to - r.from) - inner
+        row.threads[thread] = true
+      end
+    end
+  end
+  for _, row in ipairs(self.stages) do
+    local names = {}
+    for name in pairs(row.threads) do names[#names + 1] = name end
+    table.sort(names)
+    row.threads = names
+  end
+  table.sort(self.stages, function(a, b)
+    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
+    return a.name < b.name
+  end)
+end
+
+-- Which stages were asked for an element while another made its own.
+local function nest_stages(list)
+  for _, r in ipairs(list) do
+    if r.kind == "stage" then
+      local p = r.parent
+      while p and p.kind ~= "stage" do p = p.parent end
+      if p then
+        p.stages = p.stages or {}
+        table.insert(p.stages, r)
+      end
+    end
+  end
 end
 
 -- What the script's thread is at in a record. What is made for the input counts as input, whatever it is.
@@ -172,10 +214,10 @@ local function count_devices(self)
       kernels = computing, copies = busy - computing, bytes = bytes, busy = busy / math.max(self.seconds, 1e-12),
       gaps = gaps_between(all, self.seconds + self.noting) }
   end
-  -- A processor computes on the script's thread; others that tell nothing are seen from the host only.
+  -- A synchronous device computes on the script's thread.
   local by_device = {}
   for _, r in ipairs(self.threads.script) do
-    if r.kind == "kernel" and not self.on_devices[r.device] and is_own_time(self, r) then
+    if r.kind == "kernel" and not self.on_devices[r.device] then
       by_device[r.device] = by_device[r.device] or {}
       table.insert(by_device[r.device], r)
     end
@@ -202,8 +244,10 @@ return function(self, live, roofline)
   self.live, self.names, self.roofline_of = live, {}, roofline or false
   for id, start in pairs(live) do self.names[id] = start.name end
   self.threads, self.on_devices, self.thread_names = lines.sort(self.records)
+  for _, list in pairs(self.threads) do nest_stages(list) end
   self.nested = self.threads.script
   count_rows(self)
+  count_stages(self)
   count_parts(self)
   count_devices(self)
   find_gaps(self)

@@ -12,26 +12,36 @@ local core = native.profile
 ---@class perigee.ProfileRow
 ---@field name string operator, or upload, download, transfer, synchronize
 ---@field calls integer
----@field total number seconds, without what it called
+---@field total number seconds, without what it called: on the host, and on devices that tell what they do
 ---@field mean number seconds a call
 ---@field share number of the whole time
----@field kernel number seconds of its kernels; on an asynchronous device of their submission
+---@field host number part of the total that the calling threads spent
+---@field kernel number seconds of its kernels; 0 on an asynchronous device that does not tell
 ---@field bytes number that kernels read and wrote at least
 ---@field flops number operations, estimated from shapes
 ---@field roofline number? share of what the device could do: the least time that its arithmetic and its memory allow,
 ---  by the kernels' time; over 1 where the data lay in caches
 ---@field bound string? which of them allows no less, compute or memory
 
+---@class perigee.ProfileStage
+---@field name string of the pipeline's method
+---@field line string? of the script
+---@field elements integer that it made, of a batch stage batches
+---@field seconds number on all threads, without stages before it
+---@field threads string[] that made them
+
 ---@class perigee.Profile
 ---@field seconds number the whole time, but what looking for script lines took
 ---@field noting number seconds of that
 ---@field rows perigee.ProfileRow[] the longest first
----@field records table[] all that was noted: { kind, name, from, to, shapes, line, layer, bytes, device }
+---@field records table[] all that was noted: { kind, name, from, to, shapes, line, layer, bytes, device, thread,
+---  stream }
 ---@field lost integer how many records had no room
 ---@field parts table<string, number> seconds of input, copies, kernels, waits, dispatch (operators without their
----  kernels) and the script
+---  kernels) and the script: what a device does that tells, else what the script's thread is at
 ---@field busy number share of the time in which kernels and copies ran or were waited for
 ---@field devices table<string, perigee.ProfileDevice> by name
+---@field stages perigee.ProfileStage[] of pipelines, the longest first
 ---@field gaps {seconds: number, at: number, after: string?, origin: string?}[] the longest times without any operator
 ---@field memory table<string, perigee.ProfileMemory> by device
 ---@field verdict {kind: string, text: string, advice: string}
@@ -47,11 +57,11 @@ local read = native.signature("profile", {
     doc = "whether devices are measured (once a process, tens of milliseconds), to say how near to their limits " ..
       "kernels are" },
   { "capacity", "integer", named = true, default = 2 ^ 18,
-    doc = "records, of 64 bytes: if there are more, the first are lost" } })
+    doc = "records, of 80 bytes: if there are more, the first are lost" } })
 
 local function run(o)
   core.begin(o.capacity, o.origins)
-  local clock, base = native.clock(), core.now()
+  local clock, base = native.clock(), core.time()
   local ok, problem = xpcall(o.fn, function(e) return e end)
   if ok then ok, problem = pcall(pg.synchronize) end
   local seconds = native.clock() - clock
@@ -63,10 +73,11 @@ local function run(o)
   return records, lost, seconds, math.min(noting, seconds)
 end
 
----Runs fn once and notes every operator, kernel, copy, wait, gradient rule and allocation of the script's thread, with
----script lines and layers, and the ranges of pg.range and of `fit`. tostring tells the verdict, a table by operator,
----and who held memory when most was in use. Kernels of asynchronous devices are seen from the host: their
----submission, and what was waited for.
+---Runs fn once and notes every operator, kernel, copy, wait, gradient rule, optimizer step and allocation, with script
+---lines and layers, the ranges of pg.range and of `fit`, and the stages of pipelines, on the script's thread and on
+---those of pipelines. tostring tells the verdict, a table by operator, and who held memory when most was in use.
+---Asynchronous devices tell themselves what they did and when where their plugin can (pg.profiler/0); else they are
+---seen from the host: what was submitted, and what was waited for.
 ---@return perigee.Profile
 function profile.profile(...)
   local o = read(...)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A profile as text.
 
-local TABLE_ROWS, HOLDERS = 12, 4
+local TABLE_ROWS, HOLDERS, STAGES = 12, 4, 8
 local CURVE = 60 -- columns
 
 local function time_text(seconds)
@@ -56,6 +56,17 @@ local function add_rows(add, profile)
   end
 end
 
+local function add_stages(add, profile)
+  if #profile.stages == 0 then return end
+  add("")
+  add("%-26s %8s %10s %10s  %s", "stage of the pipeline", "elements", "total", "mean", "on")
+  for i = 1, math.min(STAGES, #profile.stages) do
+    local s = profile.stages[i]
+    add("%-26s %8d %10s %10s  %s", s.name .. (s.line and " at " .. s.line or ""), s.elements, time_text(s.seconds),
+        time_text(s.seconds / math.max(s.elements, 1)), table.concat(s.threads, ", "))
+  end
+end
+
 local function add_devices(add, profile)
   for _, name in ipairs(names_of(profile.devices)) do
     local d = profile.devices[name]
@@ -95,6 +106,7 @@ return function(profile)
   end
   if profile.lost > 0 then add("%d earlier records had no room: pg.profile(fn, {capacity=...})", profile.lost) end
   add_rows(add, profile)
+  add_stages(add, profile)
   add_devices(add, profile)
   add_memory(add, profile)
   if profile.gaps[1] then

@@ -2,7 +2,9 @@
 #include "base/profile.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <string>
+#include <thread>
 
 using namespace perigee;
 
@@ -55,4 +57,53 @@ TEST_CASE("a span that outlives its profile is dropped") {
 TEST_CASE("equal texts are one") {
   CHECK(interned("a") == interned(std::string("a")));
   CHECK(interned("a") != interned("b"));
+}
+
+TEST_CASE("threads that help note for the session that is under way, and for no other") {
+  ProfileHelper here("helper");
+  here.look();
+  CHECK(ambient().profile == nullptr);
+  std::shared_ptr<ProfileSession> session = begin_profile(64);
+  CHECK_THROWS_WITH(begin_profile(1), "a profile is under way");
+  ambient().profile = &session->first();
+  ProfileSpan().done(ProfileKind::op, "mine", 0);
+  std::thread([] {
+    ProfileHelper helper("helper");
+    helper.look();
+    helper.look();
+    for (int i = 0; i < 100; i++) ProfileSpan().done(ProfileKind::stage, "theirs", -1);
+  }).join();
+  ambient().profile = nullptr;
+  end_profile();
+  ProfileRecord told{};
+  told.begin = monotonic_ns();
+  told.end = told.begin + 1;
+  told.thread = kProfileDevice;
+  uint64_t lost = 0;
+  std::vector<ProfileRecord> all = session->collect({told}, lost);
+  CHECK(lost == 84);  // of its quarter, 16
+  REQUIRE(all.size() == 1 + 16 + 1);
+  CHECK(session->thread_names() == std::vector<std::string>{"script", "helper 1"});
+  for (size_t i = 0; i < all.size(); i++) {
+    CHECK((all[i].end >= all[i].begin && all[i].begin >= session->begin_ns()));
+    if (i > 0) CHECK(all[i].end >= all[i - 1].end);
+  }
+  CHECK(std::string(all[0].name) == "mine");
+  CHECK((all[0].thread == 0 && all[1].thread == 1 && all.back().thread == kProfileDevice));
+}
+
+TEST_CASE("a thread that goes on after the end of a session notes nothing more") {
+  std::shared_ptr<ProfileSession> session = begin_profile(16);
+  {
+    ProfileHelper helper("helper");
+    helper.look();
+    end_profile();
+    uint64_t lost = 0;
+    CHECK(session->collect({}, lost).empty());
+    ProfileSpan().done(ProfileKind::stage, "late", -1);
+    CHECK(session->collect({}, lost).empty());
+    helper.look();
+    CHECK(ambient().profile == nullptr);
+  }
+  CHECK(ambient().profile == nullptr);
 }

@@ -83,6 +83,23 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return finish(lost(event->device));
 }
 
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  STANDIN_ENTER();
+  CUevent_st *from = find_event(start), *to = find_event(stop);
+  if (from == nullptr || to == nullptr || ((from->flags | to->flags) & cudaEventDisableTiming) != 0) {
+    return finish(cudaErrorInvalidResourceHandle);
+  }
+  auto mark_of = [](CUevent_st* event) {
+    std::lock_guard lock(event->mutex);
+    return event->mark;
+  };
+  std::shared_ptr<Mark> first = mark_of(from), last = mark_of(to);
+  if (first == nullptr || last == nullptr) return finish(cudaErrorInvalidResourceHandle);
+  if (!first->finished() || !last->finished()) return finish(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(last->time() - first->time()).count();
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   STANDIN_ENTER();
   CUevent_st* event = find_event(handle);

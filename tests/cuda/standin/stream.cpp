@@ -6,12 +6,18 @@ namespace standin {
 void Mark::finish() {
   std::lock_guard lock(mutex_);
   finished_ = true;
+  time_ = std::chrono::steady_clock::now();
   changed_.notify_all();
 }
 
 void Mark::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return finished_; });
+}
+
+std::chrono::steady_clock::time_point Mark::time() {
+  std::lock_guard lock(mutex_);
+  return time_;
 }
 
 bool Mark::finished() {

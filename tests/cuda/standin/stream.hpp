@@ -28,11 +28,13 @@ class Mark {
   void finish();
   void wait();
   bool finished();
+  std::chrono::steady_clock::time_point time();  // when it finished
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool finished_ = false;
+  std::chrono::steady_clock::time_point time_;
 };
 
 }  // namespace standin

@@ -46,6 +46,7 @@ test("profile: operators, kernels, their shapes, lines and layers", function(t)
   t.ok(seen["backward linear"] and seen["backward linear"].to > seen["backward linear"].from)
   t.ok(seen["op linear"].line:find "profile_test.lua:%d+$", seen["op linear"].line)
   t.equal(seen["op linear"].layer, "Sequential.0 (Linear)")
+  t.ok(seen["backward backward"], "the whole pass")
   t.equal(p.lost, 0)
 end)
 
@@ -108,6 +109,52 @@ test("profile: an error in a layer that the script catches leaves no layer behin
   for _, r in ipairs(p.records) do
     if r.name == "exp" then t.equal(r.layer, nil) end
   end
+end)
+
+test("profile: optimizer steps, and ranges around them", function(t)
+  on_cpu(t)
+  local model = pg.nn.Linear { 3, 2 }
+  local opt = pg.optim.Adam { model:parameters(), lr = 0.1 }
+  local function step()
+    opt:zero_grad()
+    model(pg.ones { 4, 3 }):sum():backward()
+    opt:step()
+  end
+  step()
+  local p, count = pg.profile(step), 0
+  for _, r in ipairs(p.records) do
+    if r.kind == "optimizer" then
+      count = count + 1
+      t.ok(r.name:lower():find "adam" and r.to > r.from, r.name)
+    end
+  end
+  t.equal(count, 1)
+end)
+
+test("profile: stages of pipelines, on threads too", function(t)
+  on_cpu(t)
+  local set = pg.data.from_slices { x = pg.arange(64) }:map { function(e) return { x = e.x + 1 } end, workers = 2 }
+                :batch { 8 }:prefetch { 2 }
+  local p = pg.profile(function()
+    local sum = 0
+    for _, b in set:each() do sum = sum + b.x:sum():item() end
+    t.equal(sum, 64 * 65 / 2)
+  end)
+  local by = {}
+  for _, s in ipairs(p.stages) do by[s.name] = s end
+  t.equal({ by.map.elements, by.batch.elements }, { 64, 8 })
+  t.ok(by.map.seconds > 0 and by.map.line:find "profile_test.lua:%d+$", by.map.line)
+  for _, name in ipairs(by.map.threads) do t.ok(name:find "^worker %d$", name) end
+  local added = 0
+  for _, r in ipairs(p.records) do
+    if r.kind == "op" and r.name == "add" and r.thread ~= "script" then added = added + 1 end
+  end
+  t.equal(added, 64)
+  t.ok(tostring(p):find "stage of the pipeline")
+  local plain = pg.profile(function() -- without threads
+    for _ in pg.data.from_index { 4, get = function(i) return { x = i } end }:batch { 2 }:each() do end
+  end)
+  t.equal({ plain.stages[1].threads, #plain.stages > 1 }, { { "script" }, true })
 end)
 
 test("profile: time is counted once", function(t)

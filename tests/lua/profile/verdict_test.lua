@@ -234,12 +234,68 @@ test("verdict: compute-bound", function(t)
   end)
 end)
 
--- ---- on the simulated device, seen from the host ----
+-- ---- on the simulated device, which tells what it does ----
 
 local function need_sim(t)
   on_cpu(t)
   if not pcall(pg.zeros, { 1, device = "sim:0" }) then t.skip("no sim:0") end
 end
+
+test("a simulated device tells of its kernels and copies", function(t)
+  need_sim(t)
+  local host = pg.rand { 64, 64 }
+  local x = host:to "sim:0"
+  x:matmul(x)
+  local p = pg.profile(function()
+    local y = host:to "sim:0"
+    for _ = 1, 3 do y = y:matmul(x) end
+    y:exp():to "cpu"
+  end)
+  local counts, launched = {}, {}
+  for _, r in ipairs(p.records) do
+    if r.kind == "launch" then launched[r.sequence] = r.from end
+  end
+  for _, r in ipairs(p.records) do
+    if not r.block and not r.thread then
+      counts[r.kind .. " " .. r.name] = (counts[r.kind .. " " .. r.name] or 0) + 1
+      t.ok(r.to >= r.from and r.from > 0 and r.sequence, r.name)
+      t.ok(launched[r.sequence] and launched[r.sequence] <= r.to, r.name)
+      if r.name == "matmul" then
+        t.equal(r.shapes, "float32 [64, 64], [64, 64] -> [64, 64]")
+        t.ok(r.line:find "verdict_test.lua:%d+$", r.line)
+        t.equal(r.bytes, 3 * 64 * 64 * 4)
+      end
+    end
+  end
+  t.equal({ counts["kernel matmul"], counts["kernel exp"], counts["upload upload"], counts["download download"] },
+          { 3, 1, 1, 1 })
+  local d = p.devices["sim:0"]
+  t.ok(d.kernels > 0 and d.busy > 0 and d.busy <= 1)
+  t.equal(d.bytes, 2 * 64 * 64 * 4)
+  local text = tostring(p)
+  t.ok(text:find "sim:0: busy %d+ %%, kernels", text)
+end)
+
+test("the time line has arrows from launches to what they began", function(t)
+  need_sim(t)
+  local path, x = os.tmpname(), pg.rand({ 8 }):to "sim:0"
+  pg.profile(function() x:exp():sin() end, { trace = path })
+  local trace = pg.json.load(path)
+  os.remove(path)
+  local starts, ends, lines = {}, {}, {}
+  for _, e in ipairs(trace.traceEvents) do
+    if e.ph == "s" then starts[e.id] = e end
+    if e.ph == "f" then ends[e.id] = e end
+    if e.ph == "M" and e.name == "thread_name" then lines[e.args.name] = e.tid end
+  end
+  local count = 0
+  for id, e in pairs(ends) do
+    count = count + 1
+    t.ok(starts[id] and starts[id].tid ~= e.tid)
+    t.equal(e.tid, lines["sim:0 stream 0"])
+  end
+  t.equal(count, 2)
+end)
 
 local function check_sim(t, kind, fn)
   need_sim(t)
@@ -269,6 +325,14 @@ test("verdict on sim: host-bound", function(t)
       x:add(1)
       idle(2e-3)
     end
+  end)
+end)
+
+test("verdict on sim: launch-bound", function(t)
+  local x
+  check_sim(t, "launch-bound", function()
+    x = x or pg.ones { 1, device = "sim:0" }
+    for _ = 1, 2000 do x:add(1) end
   end)
 end)
 

@@ -15,7 +15,7 @@ local function first_line(err) return (tostring(err):match("^[^\n]*")) end
 -- The groups that a level needs; 0: loads, 1: memory, 2: streams, 3: core kernels, 4: training, 5: everything.
 local LEVELS = { [0] = { "abi", "lifecycle" }, { "memory", "copies" }, { "streams", "threads" },
                  { "kernels", "strides", "empty", "aliases", "repeated" }, { "training", "gradients" },
-                 { "errors", "random" } }
+                 { "errors", "random", "profiler" } }
 local CORE = { "add", "sub", "mul", "div", "neg", "exp", "sum", "matmul", "zeros_like", "ones_like", "sum_like" }
 local level_of = {}
 for level = 0, 5 do for _, group in ipairs(LEVELS[level]) do level_of[group] = level end end

@@ -6,7 +6,7 @@ local pg = require "perigee"
 local dtypes = require("perigee.command.conform.kernels").dtypes
 local letters = { "f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool" }
 local GROUPS = { "abi", "lifecycle", "memory", "copies", "streams", "threads", "kernels", "strides", "empty", "aliases",
-                 "repeated", "gradients", "training", "errors", "random" }
+                 "repeated", "gradients", "training", "errors", "random", "profiler" }
 local MOST = 50 -- failures that are printed
 
 local function symbol(cell)
