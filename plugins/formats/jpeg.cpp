@@ -93,7 +93,8 @@ boolean fill_source(j_decompress_ptr image) {
   Source& source = source_of(image);
   try {
     const uint64_t left = source.from.size() - source.at;
-    const uint64_t count = std::min<uint64_t>(left, source.bytes.size());
+    // A header is short, and often all that is wanted.
+    const uint64_t count = std::min<uint64_t>(left, source.at == 0 ? 4096 : source.bytes.size());
     source.from.read(source.at, source.bytes.data(), std::max<uint64_t>(count, 1));  // of nothing: says where it ends
     source.at += count;
     source.manager.next_input_byte = source.bytes.data();
