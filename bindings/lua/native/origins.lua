@@ -93,7 +93,7 @@ end
 -- The line must cost less than an operator, so it is looked for once for each few innermost lines of the stack, in each
 -- call of layers; found again, it is one text that LuaJIT's profiler makes, and one look into a table.
 
-local NEAR = 4 -- frames: the profiler's, this file's, the operator's function, and mostly the script's
+local NEAR = 5 -- frames: the profiler's, this file's, the operator's function, that of its sign, and the script's
 
 -- Whether a line is that of one of these frames.
 local function is_near(near, line) return (";" .. near):gsub(";%./", ";"):find(";" .. line .. ";", 1, true) ~= nil end
