@@ -189,7 +189,10 @@ return function(pg, native)
   local function write_number(where, t, value)
     native.dtypes.check_number(where, value, tensor.dtype(t))
     if type(value) == "boolean" then value = value and 1 or 0 end
-    if native.is_whole(value) then return native.call("filled", { t }, { value = value }, true, where) end
+    if type(value) ~= "number" then -- a whole one of LuaJIT's own types
+      local filled = native.call("filled", { t }, { value = value }, true, where)
+      return filled
+    end
     tensor.writer.fill(t, value, where)
     return t
   end
@@ -217,7 +220,10 @@ return function(pg, native)
   end)
   ---Writes 0 into every element.
   ---@return perigee.Tensor
-  define("zero_", function(t) return write_number("zero_", t, 0) end)
+  define("zero_", function(t)
+    tensor.writer.fill(t, 0, "zero_")
+    return t
+  end)
 
   -- ---- views ----
 

@@ -14,6 +14,8 @@ local calls = {
   ["with options, one of them a list"] = function() return x:sum { axis = { 1, 2 } } end,
   ["of x.shape"] = function() return x.shape end,
   ["of x:to"] = function() return x:to "float64" end,
+  ["of x:zero_"] = function() return x:zero_() end,
+  ["of x:fill_"] = function() return x:fill_(2) end,
   ["of x:max"] = function() return x:max(2) end,
   ["of x:transpose"] = function() return x:transpose(1, 2) end,
   ["of pg.zeros"] = function() return pg.zeros { 2, 2, 2 } end,
