@@ -165,6 +165,32 @@ local function number_form(attr, in_place)
            test, value, run)
 end
 
+-- What a call's number for an attribute must be, and what is stored of it; nil: such an attribute takes no number.
+local function number_test(attr, v)
+  if attr.pair > 0 then return nil end
+  if attr.kind == kinds.axis then
+    return ("%s ~= 0 and whole(%s)"):format(v, v), ("%s > 0 and %s - 1 or %s"):format(v, v, v)
+  end
+  if attr.kind == kinds.int then return ("whole(%s)"):format(v), v end
+  if is_real(attr) then return ("type(%s) == 'number'"):format(v), v end
+end
+
+-- The same with its first two attributes as numbers, of which no more is required: clamp(x, 0, 1).
+local function two_numbers(op, in_place)
+  local first, second, third = op.visible[1], op.visible[2], op.visible[3]
+  local test, stored = number_test(first, "a")
+  local other_test, other_stored = number_test(second, "b")
+  if not (test and other_test) or third and third.required then return "" end
+  return expand([[
+if type(a) == 'number' and type(b) == 'number' and c == nil and d == nil and select('#', ...) == 0 and $test and
+   $second then
+  scratch.two[1][0], scratch.two[2][0] = $stored, $other
+$body
+end
+]], { test = test, second = other_test, stored = stored, other = other_stored,
+      body = body({ "p" }, "scratch.pair", in_place, "x") })
+end
+
 local function unary(op, in_place)
   local locals, form = options.form(expand, op, body({ "p" }, "options", in_place, "x"))
   local parts = { head, locals, "return function(x, a, b, c, d, ...)\n",
@@ -177,6 +203,7 @@ local function unary(op, in_place)
   if attr and attr.pair == 0 and not (second and second.required) then
     parts[#parts + 1] = number_form(attr, in_place)
   end
+  if op.visible[2] then parts[#parts + 1] = two_numbers(op, in_place) end
   parts[#parts + 1] = form
   parts[#parts + 1] = expand(unary_fallback, { flag = tostring(in_place) })
   return table.concat(parts)
@@ -291,16 +318,6 @@ local function variadic(op)
   return head .. expand(list_of_tensors, { axis = axis, body = run .. give[false] })
 end
 
--- What a call's number for an attribute must be, and what is stored of it; nil: such an attribute takes no number.
-local function number_test(attr, v)
-  if attr.pair > 0 then return nil end
-  if attr.kind == kinds.axis then
-    return ("%s ~= 0 and whole(%s)"):format(v, v), ("%s > 0 and %s - 1 or %s"):format(v, v, v)
-  end
-  if attr.kind == kinds.int then return ("whole(%s)"):format(v), v end
-  if is_real(attr) then return ("type(%s) == 'number'"):format(v), v end
-end
-
 local MOST_INPUTS, MOST_NUMBERS, MOST_RESULTS = 5, 2, 4
 
 -- Whether `positional` can write calls of an operator: what must be given are tensors and the first numbers.
@@ -353,12 +370,18 @@ local function positional(op, in_place)
     parts[#parts + 1] = ("local at%d = scratch.numbers[%d]\nlocal otherwise%d = at%d[0]\n"):format(k, k, k, k)
   end
   local list = table.concat(names, ", ")
-  local issued = ("call(id, ins, %d, nil, attrs, %d, out, 1)"):format(#op.inputs, in_place and 1 or 0)
+  -- The number between two tensors, as PyTorch has it: gather(x, 2, index).
+  local swap = ""
+  if #op.inputs == 2 and not op.scalar and #numbers > 0 and not op.inputs[2].optional then
+    swap = "if type(x2) == 'number' and istype(Handle, a1) then x2, a1 = a1, x2 end\n"
+  end
+  local issued = ("call(id, ins, %d, nil, attrs, %d, out, %d)"):format(#op.inputs, in_place and 1 or 0,
+                                                                       in_place and 1 or op.visible_outputs)
   local fallback = { flag = tostring(in_place), count = tostring(#names), list = list }
   parts[#parts + 1] = table.concat {
-    "return function(", list, ", ...)\nif select('#', ...) == 0 and ", table.concat(tests, " and "), " then\n",
+    "return function(", list, ", ...)\n", swap, "if select('#', ...) == 0 and ", table.concat(tests, " and "), " then\n",
     table.concat(stores), expand(issue, { call = issued, again = again, attrs = "attrs", first = "x1" }),
-    in_place and "  release(out[0])\n" .. noted .. "  return x1\n" or give[false], "end\n",
+    in_place and "  release(out[0])\n" .. noted .. "  return x1\n" or results(op), "end\n",
     expand(optional_fallback, fallback) }
   return table.concat(parts)
 end
@@ -392,6 +415,11 @@ local function pick(op, in_place)
      op.visible[1] and op.visible[1].kind == kinds.axis then
     return variadic
   end
+  local numbers = op.visible[1] and number_test(op.visible[1], "a") ~= nil
+  if not in_place and count == 1 and numbers and not op.variadic and not op.variadic_output and
+     op.visible_outputs > 1 and op.visible_outputs <= MOST_RESULTS then
+    return takes_numbers(op) and positional or general -- sort(x, 2), topk(x, 5)
+  end
   if not in_place and gives_several(op) then return with_optional end
   if op.variadic or op.visible_outputs ~= 1 then return general end
   if not op.scalar and not in_place and may_end_early(op) then return with_optional end
@@ -399,7 +427,6 @@ local function pick(op, in_place)
   for _, input in ipairs(op.inputs) do plain = plain and (not input.optional or op.scalar) end
   if count == 1 and plain then return unary end
   for _, attr in ipairs(op.visible) do plain = plain and not attr.required end
-  local numbers = op.visible[1] and number_test(op.visible[1], "a") ~= nil
   if count == 2 and plain and (op.scalar or not numbers) then return binary end
   return takes_numbers(op) and positional or general
 end
@@ -417,6 +444,12 @@ local function make_scratch(op, in_place)
     scratch.scalar = ffi.cast("pg_scalar *", scratch.attrs + op.scalar.offset)
     scratch.value = ffi.cast("double *", scratch.attrs + op.scalar.value)
   end
+  local pair, two = ffi.new("uint8_t[?]", math.max(op.attr_size, 8)), {} -- of two_numbers
+  ffi.copy(pair, op.defaults, op.attr_size)
+  for k = 1, math.min(2, #op.visible) do
+    two[k] = ffi.cast(is_real(op.visible[k]) and "double *" or "int64_t *", pair + op.visible[k].offset)
+  end
+  scratch.pair, scratch.two = pair, two
   scratch.numbers = {}
   for k = 1, math.min(MOST_NUMBERS, #op.visible) do
     local ctype = is_real(op.visible[k]) and "double *" or "int64_t *"

@@ -282,7 +282,12 @@ local function set_up_arithmetic()
   for event, name in pairs(events) do
     meta[event] = arithmetic(name)
   end
-  meta.__unm = function(a) return operators.get_function("neg")(a) end
+  local neg
+  meta.__unm = function(a)
+    if not neg then neg = operators.get_function("neg") end
+    local made = neg(a)
+    return made
+  end
   meta.__eq = rawequal
   meta.__lt, meta.__le = refuse_order, refuse_order
   meta.__pairs, meta.__ipairs = refuse_pairs, refuse_pairs

@@ -74,6 +74,7 @@ return function(pg, native)
   local function extreme(name, reduce, position, elementwise)
     local read = native.signature(name, { { "axis", "any", type = "integer|perigee.Tensor" },
                                           { "keepdim", "boolean", default = false } })
+    local run_all, _, all = native.prepare(reduce, nil, name)
     local run, attributes, struct = native.prepare(reduce, nil, name)
     local find, of_find, find_struct = native.prepare(position, nil, name)
     -- Along one axis, from 1, which is kept (1) or not (0).
@@ -87,7 +88,9 @@ return function(pg, native)
     end
     define(name, function(x, ...)
       local axis = ...
-      if type(axis) == "number" and select("#", ...) == 1 then return along(x, axis, 0) end
+      local count = select("#", ...)
+      if count == 0 then return all and run_all(x) end
+      if type(axis) == "number" and count == 1 then return along(x, axis, 0) end
       local o = read(...)
       if native.is_tensor(o.axis) then return call(elementwise, { x, o.axis }) end
       if o.axis == nil then return call(reduce, { x }, nil, false, name) end
@@ -153,7 +156,15 @@ return function(pg, native)
   -- The operator wants `flat` beside an axis; users give an axis or none.
   local function arg_extreme(name)
     local read = native.signature(name, { { "axis", "axis" }, { "keepdim", "boolean", default = false } })
+    local find, attributes, struct = native.prepare(name)
     define(name, function(x, ...)
+      local axis = ...
+      if type(axis) == "number" and select("#", ...) == 1 then
+        attributes.axis[0] = tensor.axis_of(name, x, axis) - 1
+        attributes.flat[0] = 0
+        if x.dtype == "bool" then x = x:to("uint8") end
+        return struct and find(x)
+      end
       local o = read(...)
       if not o.axis then return positions_of(name, x, { flat = true, keepdim = o.keepdim }) end
       return positions_of(name, x, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })

@@ -67,14 +67,27 @@ local function set_shape(target, n, a, b, c)
   return true
 end
 
+-- The dtype that is the only option of a call, by its name.
+local function only_dtype(options)
+  if type(options) ~= "table" or getmetatable(options) ~= nil or not has_entries(options, 1) then return nil end
+  return dtypes.by_name[options.dtype or 1]
+end
+
 ---A function of sizes that an operator makes, filled with `value` if there is one.
 function M.of_sizes(name, operator, value)
   local make, attrs = M.maker(operator, name)
   local any, default_code, shape, dtype = M.any(name), M.default_code, attrs.shape, attrs.dtype
   if value then attrs.value[0] = value end
   return function(...)
-    if not set_shape(shape, select("#", ...), ...) then return any(...) end
-    dtype[0] = default_code()
+    local count = select("#", ...)
+    if set_shape(shape, count, ...) then
+      dtype[0] = default_code()
+      return make()
+    end
+    local sizes, options = ...
+    local wanted = count == 2 and only_dtype(options)
+    if not wanted or wanted.complex or not set_list(shape, sizes) then return any(...) end
+    dtype[0] = wanted.code
     return make()
   end
 end

@@ -4,7 +4,15 @@
 local pg = require "perigee"
 
 local x = pg.rand { 4, 4 }
+local rows = pg.tensor({ 1, 0 }, { dtype = "int64" })
 local calls = {
+  ["of -x"] = function() return -x end,
+  ["of x:sort"] = function() return x:sort(2) end,
+  ["of x:topk"] = function() return x:topk(2) end,
+  ["of x:argmax"] = function() return x:argmax(2) end,
+  ["of x:clamp"] = function() return x:clamp(0, 1) end,
+  ["of x:index_select"] = function() return x:index_select(1, rows) end,
+  ["of pg.zeros with a dtype"] = function() return pg.zeros({ 2, 2 }, { dtype = "float64" }) end,
   ["with a number"] = function() return x + 1 end,
   ["without arguments"] = function() return x:relu() end,
   ["with an axis"] = function() return x:sum(1) end,
@@ -17,6 +25,7 @@ local calls = {
   ["of x:zero_"] = function() return x:zero_() end,
   ["of x:fill_"] = function() return x:fill_(2) end,
   ["of x:max"] = function() return x:max(2) end,
+  ["of x:max over all"] = function() return x:max() end,
   ["of x:transpose"] = function() return x:transpose(1, 2) end,
   ["of pg.zeros"] = function() return pg.zeros { 2, 2, 2 } end,
   ["of x[1]"] = function() return x[1] end,
