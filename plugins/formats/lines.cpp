@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // lines: a source. The lines of a text, one after the other, without what ends them ("\n" or "\r\n"); a file of any
 // size is read in blocks. A line may be as long as `max_bytes`.
+#include <algorithm>
 #include <vector>
 
 #include "file.hpp"

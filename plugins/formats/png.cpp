@@ -6,6 +6,7 @@
 // chunk of ours that it has two.
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
