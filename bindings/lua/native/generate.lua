@@ -379,7 +379,8 @@ local function positional(op, in_place)
                                                                        in_place and 1 or op.visible_outputs)
   local fallback = { flag = tostring(in_place), count = tostring(#names), list = list }
   parts[#parts + 1] = table.concat {
-    "return function(", list, ", ...)\n", swap, "if select('#', ...) == 0 and ", table.concat(tests, " and "), " then\n",
+    "return function(", list, ", ...)\n", swap, "if select('#', ...) == 0 and ", table.concat(tests, " and "),
+    " then\n",
     table.concat(stores), expand(issue, { call = issued, again = again, attrs = "attrs", first = "x1" }),
     in_place and "  release(out[0])\n" .. noted .. "  return x1\n" or results(op), "end\n",
     expand(optional_fallback, fallback) }
