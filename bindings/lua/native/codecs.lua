@@ -8,41 +8,40 @@ local modules = require "perigee.native.modules"
 
 local M = {}
 local C
-local list, by_name, by_ending
+local known -- { list, names, endings }, the latter two by those
 
 local function read()
-  list, by_name, by_ending = modules.json(ffi.string(C.pgc_codecs_json())), {}, {}
-  for _, codec in ipairs(list) do
-    by_name[codec.name] = codec
+  known = { list = modules.json(ffi.string(C.pgc_codecs_json())), names = {}, endings = {} }
+  for _, codec in ipairs(known.list) do
+    known.names[codec.name] = codec
     codec.part, codec.scales = codec.flags % 2 == 1, math.floor(codec.flags / 2) % 2 == 1
-    for _, ending in ipairs(codec.extensions) do by_ending[ending:sub(2):lower()] = codec end
+    for _, ending in ipairs(codec.extensions) do known.endings[ending:sub(2):lower()] = codec end
   end
 end
 
--- What a table that `read` fills has under a name; read again where it is not there, as a plugin may have come.
-local function found(which, name)
-  if list and which()[name] then return which()[name] end
-  read()
-  return which()[name]
+-- The codec under a name or an ending; read again where it is not there, as a plugin may have come.
+local function found(which, key)
+  if not (known and known[which][key]) then read() end
+  return known[which][key]
 end
 
 ---All of them, each with name, extensions, whether it decodes parts and scales, and its options.
 function M.list()
   read()
-  return list
+  return known.list
 end
 
 ---Those of files, by the endings of their names ("jpg").
 function M.endings()
   read()
-  return by_ending
+  return known.endings
 end
 
 ---The codec of that name, or nil.
-function M.named(name) return found(function() return by_name end, name) end
+function M.named(name) return found("names", name) end
 
 ---The codec of files whose names end so ("jpg"), or nil.
-function M.of_ending(ending) return found(function() return by_ending end, ending:lower()) end
+function M.of_ending(ending) return found("endings", ending:lower()) end
 
 ---The codec of bytes, told by how they begin, or nil. A path is none.
 function M.of_bytes(bytes)

@@ -139,25 +139,26 @@ local function place_farther(near)
   return place
 end
 
-local note -- what M.note is without a profile
-local function note_profiled()
-  if M.before then note() end
-  local near = dumpstack and dumpstack("pl;", NEAR)
+-- The same of any; `near` false: LuaJIT cannot tell.
+local function place_at(near)
   local place = near and places[near]
   if not place or in_layer and running() ~= profiled.thread then
     place = near and place_farther(near) or place_slowly()
   end
+  return place
+end
+
+local note -- what M.note is without a profile
+local function note_profiled()
+  if M.before then note() end
+  local place = place_at(dumpstack and dumpstack("pl;", NEAR))
   told = nil -- tell() knows nothing of it
   C.pgc_put_origin(place)
 end
 
 ---The last operator was called from here.
 function M.note_after()
-  local near = dumpstack and dumpstack("pl;", NEAR)
-  local place = near and places[near]
-  if not place or in_layer and running() ~= profiled.thread then
-    place = near and place_farther(near) or place_slowly()
-  end
+  local place = place_at(dumpstack and dumpstack("pl;", NEAR))
   told = nil -- the core has been told of no line for what follows
   C.pgc_profile_place(place)
 end

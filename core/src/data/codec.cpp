@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <vector>
 
@@ -72,9 +71,7 @@ void set_option(const pg_codec_info& codec, Common& common, Options& own, const 
   for (const auto& [name, number] : common.names(codec.flags)) {
     known += (known.empty() ? "" : ", ") + std::string(name);
     if (key != name) continue;
-    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), *number);
-    if (code != std::errc() || end != value.data() + value.size())
-      pg::fail_argument(pg::format("option %s: expected a whole number, got \"%s\"", name, value.c_str()));
+    *number = whole_number(key, value);
     return;
   }
   if (own.set(key, value)) return;

@@ -30,6 +30,10 @@ int32_t choice_of(const pg_attr_info& attr, const std::string& value) {
 
 }  // namespace
 
+int64_t whole_number(const std::string& name, const std::string& value) {
+  return number_of<int64_t>(name, value, "a whole number");
+}
+
 Options::Options(const pg_attr_info* const* attrs, uint32_t count, uint32_t size, const void* given)
     : attrs_(attrs), count_(count), words_((size + 7) / 8 + 1) {
   if (size != 0) std::memcpy(words_.data(), given, size);
@@ -57,7 +61,7 @@ bool Options::set(const std::string& name, const std::string& value) {
     switch (attr.kind) {
       case PG_ATTR_TEXT: put_text(attr.offset, value); break;
       case PG_ATTR_INT: {
-        const auto number = number_of<int64_t>(name, value, "a whole number");
+        const int64_t number = whole_number(name, value);
         put(attr.offset, &number, sizeof number);
         break;
       }

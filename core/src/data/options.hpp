@@ -10,6 +10,9 @@
 
 namespace perigee {
 
+// A whole number as text; throws, naming the option.
+int64_t whole_number(const std::string& name, const std::string& value);
+
 class Options {
  public:
   // `given`: such a struct, whose texts are copied.

@@ -63,10 +63,16 @@ return function(pg, native)
 
   native.methods.equal, native.methods.allclose, native.methods.isclose = pg.equal, pg.allclose, pg.isclose
 
-  -- Positions of largest and smallest; of booleans those of 1 and 0.
-  local function positions_of(name, x, attributes)
-    if x.dtype == "bool" then x = x:to("uint8") end
-    return call(name, { x }, attributes)
+  -- Positions of largest and smallest; of booleans those of 1 and 0. `axis` from 1, or nil: of all elements; `kept`: 1
+  -- or 0.
+  local function finder(operator, where)
+    local find, attributes, struct = native.prepare(operator, nil, where)
+    return function(x, axis, kept)
+      if x.dtype == "bool" then x = x:to("uint8") end
+      if axis then axis = tensor.axis_of(where, x, axis) - 1 end
+      attributes.axis[0], attributes.flat[0], attributes.keepdim[0] = axis or 0, axis and 0 or 1, kept
+      return struct and find(x)
+    end
   end
 
   -- max(x) over all; max(x, axis) values and positions (contents from 0); max(x, y) elementwise.
@@ -76,15 +82,13 @@ return function(pg, native)
                                           { "keepdim", "boolean", default = false } })
     local run_all, _, all = native.prepare(reduce, nil, name)
     local run, attributes, struct = native.prepare(reduce, nil, name)
-    local find, of_find, find_struct = native.prepare(position, nil, name)
+    local find = finder(position, name)
     -- Along one axis, from 1, which is kept (1) or not (0).
     local function along(x, axis, kept)
-      axis = tensor.axis_of(name, x, axis) - 1
-      attributes.axes.count, attributes.axes.value[0], attributes.keepdim[0] = 1, axis, kept
+      attributes.axes.count, attributes.keepdim[0] = 1, kept
+      attributes.axes.value[0] = tensor.axis_of(name, x, axis) - 1
       local values = struct and run(x)
-      of_find.axis[0], of_find.flat[0], of_find.keepdim[0] = axis, 0, kept
-      if x.dtype == "bool" then x = x:to("uint8") end
-      return note(name, values, find_struct and find(x))
+      return note(name, values, find(x, axis, kept))
     end
     define(name, function(x, ...)
       local axis = ...
@@ -156,18 +160,12 @@ return function(pg, native)
   -- The operator wants `flat` beside an axis; users give an axis or none.
   local function arg_extreme(name)
     local read = native.signature(name, { { "axis", "axis" }, { "keepdim", "boolean", default = false } })
-    local find, attributes, struct = native.prepare(name)
+    local find = finder(name, name)
     define(name, function(x, ...)
       local axis = ...
-      if type(axis) == "number" and select("#", ...) == 1 then
-        attributes.axis[0] = tensor.axis_of(name, x, axis) - 1
-        attributes.flat[0] = 0
-        if x.dtype == "bool" then x = x:to("uint8") end
-        return struct and find(x)
-      end
+      if type(axis) == "number" and select("#", ...) == 1 then return find(x, axis, 0) end
       local o = read(...)
-      if not o.axis then return positions_of(name, x, { flat = true, keepdim = o.keepdim }) end
-      return positions_of(name, x, { axis = tensor.axis_of(name, x, o.axis), flat = false, keepdim = o.keepdim })
+      return find(x, o.axis, o.keepdim and 1 or 0)
     end)
     pg[name] = native.methods[name]
   end
