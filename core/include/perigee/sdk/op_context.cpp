@@ -169,7 +169,7 @@ void ShapeContext::complain(const char* pattern, ...) {
 }
 // Positions in messages count from 1, as in Lua.
 void ShapeContext::bad_axis(int64_t axis, uint32_t input) const {
-  long long shown = axis >= 0 ? axis + 1 : axis, n = rank(input) == 0 ? 1 : rank(input);
+  long long shown = axis >= 0 && axis < INT64_MAX ? axis + 1 : axis, n = rank(input) == 0 ? 1 : rank(input);
   std::string range = n == 1 ? std::string("1 or -1") : format("1..%lld or -%lld..-1", n, n);
   fail_argument(format("axis %lld is out of range for %s; expected %s", shown, text(input).c_str(), range.c_str()));
 }
