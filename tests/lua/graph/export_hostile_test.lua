@@ -112,6 +112,8 @@ local rows = {
     function(d) for i = 1, 9 do node(d, "s").attributes.axes.value[i] = i end end },
   { "data_loss", "node 's' %(sum%): axis 8 is out of range",
     function(d) node(d, "s").attributes.axes.value[1] = 7 end },
+  { "data_loss", "node 's' %(sum%): axis 9223372036854775807 is out of range", -- counted from 1 it would overflow
+    function(d) node(d, "s").attributes.axes.value[1] = 9223372036854775807LL end },
   { "data_loss", "names 'rows', which is no symbol that is known there",
     function(d) node(d, "flat").attributes.shape.value[1] = "3*rows" end },
   { "data_loss", "cannot be divided by 0", function(d) node(d, "flat").attributes.shape.value[1] = "(batch)//(0)" end },
