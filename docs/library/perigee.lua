@@ -2130,7 +2130,7 @@ function nn_utils.weight_norm(...) end
 
 ---Steps of the size that past steps had, in units of the parameter (Zeiler, 2012): v = rho v + (1 - rho) g^2, d = g
 ---sqrt(a + eps) / sqrt(v + eps), a = rho a + (1 - rho) d^2, w -= lr d.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number} # lr=1, weight_decay=0, maximize=false, rho=0.9, eps=1e-06
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, rho?: number, eps?: number, offload?: "host"} # lr=1, weight_decay=0, maximize=false, rho=0.9, eps=1e-06, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adadelta(options, ...) end
@@ -2139,35 +2139,35 @@ function optim.Adadelta(options, ...) end
 ---t, with b = t^beta2_decay: r = (1 - b) r + b mean(g^2) over each row, c likewise over each column, v = r c / mean(r)
 ---(of vectors v = (1 - b) v + b g^2), u = g / sqrt(v), w = (1 - lr weight_decay) w - max(eps, rms(w)) min(lr, 1 /
 ---sqrt(t)) u / max(1, rms(u) / d).
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number} # lr=0.01, weight_decay=0, beta2_decay=-0.8, eps=0.001, d=1
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta2_decay?: number, eps?: number, d?: number, offload?: "host"} # lr=0.01, weight_decay=0, beta2_decay=-0.8, eps=0.001, d=1, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adafactor(options, ...) end
 
 ---Steps divided by the root of all squared gradients g so far (Duchi, Hazan and Singer, 2011): s = s + g^2, w -= lr /
 ---(1 + (t - 1) lr_decay) g / (sqrt(s) + eps) in step t.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number} # lr=0.01, weight_decay=0, maximize=false, lr_decay=0, initial_accumulator_value=0, eps=1e-10
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, lr_decay?: number, initial_accumulator_value?: number, eps?: number, offload?: "host"} # lr=0.01, weight_decay=0, maximize=false, lr_decay=0, initial_accumulator_value=0, eps=1e-10, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adagrad(options, ...) end
 
 ---Steps scaled by running means of the gradient g and its square (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, v
 ---= beta2 v + (1 - beta2) g^2, w -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) in step t.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean, betas?: number[]} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false, betas={0.9, 0.999}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean, betas?: number[], offload?: "host"} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false, betas={0.9, 0.999}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adam(options, ...) end
 
 ---Adam with the weight decay outside the gradient (Loshchilov and Hutter, 2017): w = (1 - lr weight_decay) w, then
 ---Adam's step.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean, betas?: number[]} # lr=0.001, weight_decay=0.01, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false, betas={0.9, 0.999}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, amsgrad?: boolean, betas?: number[], offload?: "host"} # lr=0.001, weight_decay=0.01, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, amsgrad=false, betas={0.9, 0.999}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.AdamW(options, ...) end
 
 ---Adam in the infinity norm (Kingma and Ba, 2014): m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g| + eps), w -= lr /
 ---(1 - beta1^t) m / u in step t.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, betas?: number[]} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, betas={0.9, 0.999}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, betas?: number[], offload?: "host"} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, betas={0.9, 0.999}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Adamax(options, ...) end
@@ -2181,14 +2181,14 @@ function optim.EMA(...) end
 ---Adam's direction with the length of the parameter (You et al., 2020, "Large Batch Optimization for Deep Learning"): m
 ---= beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) +
 ---weight_decay w, w -= lr |w| / |u| u in step t, the norms being Euclidean ones of a whole parameter.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number, betas?: number[]} # lr=0.001, weight_decay=0, beta1=0.9, beta2=0.999, eps=1e-06, betas={0.9, 0.999}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, beta1?: number, beta2?: number, eps?: number, betas?: number[], offload?: "host"} # lr=0.001, weight_decay=0, beta1=0.9, beta2=0.999, eps=1e-06, betas={0.9, 0.999}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.LAMB(options, ...) end
 
 ---Gradient descent with a rate a parameter (You, Gitman and Ginsburg, 2017): d = trust |w| / (|g| + weight_decay |w| +
 ---eps) (g + weight_decay w), b = momentum b + d, w -= lr b; nesterov: w -= lr (d + momentum b).
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, momentum?: number, trust?: number, eps?: number, nesterov?: boolean} # lr=0.1, weight_decay=0, momentum=0.9, trust=0.001, eps=1e-08, nesterov=false
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, momentum?: number, trust?: number, eps?: number, nesterov?: boolean, offload?: "host"} # lr=0.1, weight_decay=0, momentum=0.9, trust=0.001, eps=1e-08, nesterov=false, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.LARS(options, ...) end
@@ -2204,7 +2204,7 @@ function optim.LBFGS(...) end
 
 ---Steps of equal length along the sign of the momentum (Chen et al., 2023): w = (1 - lr weight_decay) w - lr sign(beta1
 ---m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, betas?: number[]} # lr=0.0001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.99, betas={0.9, 0.99}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, betas?: number[], offload?: "host"} # lr=0.0001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.99, betas={0.9, 0.99}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Lion(options, ...) end
@@ -2214,14 +2214,14 @@ function optim.Lion(options, ...) end
 ---momentum m + (1 - momentum) g with nesterov; w = (1 - lr weight_decay) w - lr sqrt(max(1, rows / columns)) O(u), O(u)
 ---being near U V^T of u = U S V^T: x = u / |u|, then ns_steps times x = 3.4445 x + (-4.7750 a + 2.0315 a^2) x with a =
 ---x x^T.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number} # lr=0.001, weight_decay=0.1, momentum=0.95, nesterov=true, ns_steps=5, eps=1e-07
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, momentum?: number, nesterov?: boolean, ns_steps?: number, eps?: number, offload?: "host"} # lr=0.001, weight_decay=0.1, momentum=0.95, nesterov=true, ns_steps=5, eps=1e-07, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Muon(options, ...) end
 
 ---Adam with Nesterov's look ahead (Dozat, 2016): mu = beta1 (1 - 0.96^(t momentum_decay) / 2), and in place of Adam's
 ---mean mu' m / (1 - product of all mu and mu') + (1 - mu) g / (1 - product of all mu), mu' being that of the next step.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number, betas?: number[]} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, momentum_decay=0.004, betas={0.9, 0.999}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, momentum_decay?: number, betas?: number[], offload?: "host"} # lr=0.002, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, momentum_decay=0.004, betas={0.9, 0.999}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.NAdam(options, ...) end
@@ -2229,7 +2229,7 @@ function optim.NAdam(options, ...) end
 ---Adam that trusts the running mean of squares once enough steps are in it (Liu et al., 2020): with n = 2 / (1 - beta2)
 --- - 1 and r = n - 2 t beta2^t / (1 - beta2^t), where r > 5 Adam's step times sqrt((r - 4) (r - 2) n / ((n - 4) (n - 2)
 ---r)), else w -= lr m / (1 - beta1^t).
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, betas?: number[]} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, betas={0.9, 0.999}
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, beta1?: number, beta2?: number, eps?: number, betas?: number[], offload?: "host"} # lr=0.001, weight_decay=0, maximize=false, beta1=0.9, beta2=0.999, eps=1e-08, betas={0.9, 0.999}, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.RAdam(options, ...) end
@@ -2237,7 +2237,7 @@ function optim.RAdam(options, ...) end
 ---Steps divided by a running root mean square of the gradient (Tieleman and Hinton, 2012): v = alpha v + (1 - alpha)
 ---g^2, d = g / (sqrt(v) + eps), w -= lr d. momentum: b = momentum b + d in place of d. centered: v less the square of
 ---the mean gradient (Graves, 2013).
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean} # lr=0.01, weight_decay=0, maximize=false, alpha=0.99, eps=1e-08, momentum=0, centered=false
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, alpha?: number, eps?: number, momentum?: number, centered?: boolean, offload?: "host"} # lr=0.01, weight_decay=0, maximize=false, alpha=0.99, eps=1e-08, momentum=0, centered=false, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.RMSprop(options, ...) end
@@ -2245,14 +2245,14 @@ function optim.RMSprop(options, ...) end
 ---A step length an element, by whether its gradient keeps its sign (Riedmiller and Braun, 1993): s is times etaplus
 ---where it does, and etaminus where it does not (there the gradient counts as 0), within step_min and step_max; w -= s
 ---sign(g). For whole batches.
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number} # lr=0.01, weight_decay=0, maximize=false, etaminus=0.5, etaplus=1.2, step_min=1e-06, step_max=50
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, etaminus?: number, etaplus?: number, step_min?: number, step_max?: number, offload?: "host"} # lr=0.01, weight_decay=0, maximize=false, etaminus=0.5, etaplus=1.2, step_min=1e-06, step_max=50, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.Rprop(options, ...) end
 
 ---Stochastic gradient descent: w -= lr g. momentum (Sutskever et al., 2013): b = momentum b + (1 - dampening) g, and b
 ---= g in the first step; w -= lr b. nesterov: w -= lr (g + momentum b).
----@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean} # lr=0.001, weight_decay=0, maximize=false, momentum=0, dampening=0, nesterov=false
+---@param options? perigee.Tensor[]|{lr?: number, weight_decay?: number, maximize?: boolean, momentum?: number, dampening?: number, nesterov?: boolean, offload?: "host"} # lr=0.001, weight_decay=0, maximize=false, momentum=0, dampening=0, nesterov=false, offload
 ---@param ... any
 ---@return perigee.Optimizer
 function optim.SGD(options, ...) end

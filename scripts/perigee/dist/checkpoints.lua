@@ -133,7 +133,7 @@ function restore.optimizer(optimizer, values, read)
     local group = optimizer.groups[tonumber(g) + 1]
     local p = group.params[tonumber(i) + 1]
     local part = slot_part(p)
-    t = t:to(p.device)
+    t = t:to(group.offload and "cpu" or p.device)
     if part and not native.tensor.shapes_differ(t.shape, native.shape(partial.whole_shape(p, part))) then
       t = partial.part_of(t, part)
     end

@@ -10,6 +10,7 @@ local policy = require "perigee.nn.policy"
 local lasting = require "perigee.optim.lasting"
 local parameters = require "perigee.optim.parameters"
 local stretches = require "perigee.optim.stretches"
+local offload = require "perigee.optim.offload"
 
 ---Parameters of 16 bits step in float32 and keep float32 state, but no float32 copy of themselves: to have one, keep
 ---float32 parameters and compute under amp.autocast. Every hyperparameter may change between steps.
@@ -49,6 +50,7 @@ local Group = {}
 function Group.__index(group, key)
   local attributes = rawget(group, "attributes")
   if key == "betas" then return { attributes:get("beta1"), attributes:get("beta2") } end
+  if key == "offload" then return rawget(group, "kept_by") end
   if attributes.info.by_name[key] then return attributes:get(key) end
   if type(key) == "string" and not key:find "^__" then refuse_name(attributes.info, key, "not_found") end
 end
@@ -58,6 +60,9 @@ function Group.__newindex(group, key, value)
     local split = split_betas(attributes.info.name, { betas = value })
     attributes:set("beta1", split.beta1)
     attributes:set("beta2", split.beta2)
+  elseif key == "offload" then
+    rawset(group, "kept_by", offload.check(attributes.info.name, value)) -- the next step moves what there is
+    rawset(group, "plan", false)
   elseif attributes.info.by_name[key] then
     attributes:set(key, value)
     if key == "lr" then rawset(group, "initial_lr", nil) end -- what schedules go out from
@@ -75,8 +80,10 @@ function Optimizer:add_group(group)
                  "optimizer:add_group{params=..., lr=0.1}")
   end
   local where, options, params = self.name, {}, group.params
+  local own, kept_by = offload.take(where, group)
+  if kept_by == nil then kept_by = self.kept_by end
   for key, value in pairs(self.defaults) do options[key] = value end
-  for key, value in pairs(split_betas(where, group)) do
+  for key, value in pairs(split_betas(where, own)) do
     if key ~= "params" then options[key] = value end
   end
   if walk.is_layer(params) then params = params:parameters() end
@@ -91,7 +98,7 @@ function Optimizer:add_group(group)
   end
   local steps = {}
   for i = 1, #list do steps[i] = 0 end
-  local entry = { params = list, steps = steps, slots = {}, plan = false,
+  local entry = { params = list, steps = steps, slots = {}, plan = false, kept_by = kept_by,
                   attributes = new_attributes(where, options) }
   self.groups[#self.groups + 1] = setmetatable(entry, Group)
   local made = rawget(native, "made") -- the scope of a strategy
@@ -125,7 +132,8 @@ function Optimizer.new(name, ...)
                    ("optim.%s{model:parameters(), lr=0.1}"):format(name))
     end
   end
-  local self = setmetatable({ name = name, defaults = split_betas(name, options), groups = {},
+  local own, kept_by = offload.take(name, options)
+  local self = setmetatable({ name = name, defaults = split_betas(name, own), groups = {}, kept_by = kept_by or false,
                               seen = setmetatable({}, { __mode = "k" }) }, Optimizer)
   new_attributes(name, self.defaults) -- checks the options, also when there are no parameters yet
   if positional ~= nil then self:bind(positional) end
@@ -153,13 +161,16 @@ end
 ---@return boolean
 function Optimizer:is_bound() return #self.groups > 0 end
 
--- Like its parameter, but float32 where that is a 16-bit float: sums of small terms would stand still in it.
-local function zeros_for(attributes, slot, p)
+-- Like its parameter, but float32 where that is a 16-bit float: sums of small terms would stand still in it. Where the
+-- parameter is, or on `device`, whatever device is in force.
+local function zeros_for(attributes, slot, p, device)
+  local pg = require "perigee"
   local own = attributes.in_lua and attributes:zeros(slot, p)
-  if own then return own end
+  if own then return device and own:to(device) or own end
   local narrow = p.dtype == "float16" or p.dtype == "bfloat16"
-  -- Where the parameter is, whatever device is in force.
-  return require("perigee").zeros_like { p, dtype = narrow and "float32" or nil }
+  local dtype = narrow and "float32" or p.dtype
+  if device and device ~= p.device then return pg.zeros(p.shape, { dtype = dtype, device = device }) end
+  return pg.zeros_like { p, dtype = dtype }
 end
 
 -- Parameters with gradients, collected by the number of the step they are at: as a rule all at the same one.
@@ -193,7 +204,7 @@ end
 -- A plan for the steps to come, where this one brought all parameters to the same count.
 local function make_plan(group)
   group.plan = false
-  if #group.steps == 0 or group.attributes.in_lua then return end
+  if #group.steps == 0 or group.attributes.in_lua or offload.travels(group) then return end
   for i = 1, #group.steps do
     if group.steps[i] == 0 or group.steps[i] ~= group.steps[1] then return end
   end
@@ -210,16 +221,21 @@ local function step_apart(group)
       group.slots[slot] = own
       for n, i in ipairs(batch.index) do
         local p = batch.params[n]
+        local device = offload.device(group, p)
         if not own[i] then
-          own[i] = lasting(zeros_for, attributes, slot, p)
-        elseif own[i].device ~= p.device then -- the model has moved
-          own[i] = lasting(native.methods.to, own[i], p.device)
+          own[i] = lasting(zeros_for, attributes, slot, p, device)
+        elseif own[i].device ~= device then -- the model has moved
+          own[i] = lasting(native.methods.to, own[i], device)
         end
         list[n] = own[i]
       end
       state[slot] = list
     end
-    attributes:step(batch.step, batch.params, batch.gradients, state)
+    if offload.travels(group) then
+      offload.step(attributes, names, batch, state)
+    else
+      attributes:step(batch.step, batch.params, batch.gradients, state)
+    end
     for _, i in ipairs(batch.index) do group.steps[i] = batch.step end
   end
   make_plan(group)
@@ -286,6 +302,7 @@ end
 ---  lr?: perigee.Tensor}
 ---@return perigee.Tensor
 function Optimizer:minimize(loss, options)
+  offload.refuse(self, "minimize")
   return require("perigee.optim.recorded").minimize(self, loss, options, zeros_for)
 end
 
@@ -295,6 +312,7 @@ end
 ---@param options? {accumulate?: integer, clip_norm?: number, clip_value?: number, lr?: perigee.Tensor}
 ---@return perigee.Tensor
 function Optimizer:apply_gradients(pairs, options)
+  offload.refuse(self, "apply_gradients")
   return require("perigee.optim.recorded").apply_gradients(self, pairs, options, zeros_for)
 end
 
@@ -389,7 +407,7 @@ function Optimizer:load_state(saved)
     for slot, list in pairs(entry.slots) do
       group.slots[slot] = {}
       for i, p in ipairs(group.params) do
-        group.slots[slot][i] = list[i] and lasting(copy_to, p.device, list[i]) or nil
+        group.slots[slot][i] = list[i] and lasting(copy_to, offload.device(group, p), list[i]) or nil
       end
     end
   end

@@ -299,6 +299,8 @@ local function optimizer_options(list)
     list[#list + 1] = { name = "betas", type = "number[]", doc = "beta1 and beta2", required = false,
                         default = { names.beta1, names.beta2 } }
   end
+  list[#list + 1] = { name = "offload", type = '"host"', doc = "keep the state in host memory between steps",
+                      required = false }
   return list
 end
 
