@@ -12,4 +12,5 @@ files["tests/gpu"] = { globals = { "test" } }
 files["tests/expressions"] = { globals = { "test" } }
 files["tests/plugins_faulty"] = { globals = { "test" } }
 files["tests/plugins_data"] = { globals = { "test" } }
+files["tests/museum"] = { globals = { "test" } }
 files["tests/mutants"] = { globals = { "test" } }

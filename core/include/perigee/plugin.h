@@ -7,12 +7,12 @@
  *
  * CONTENTS, and the C++ header over each part:
  *  versions, errors, dtypes, tensors, attributes, pg_host (what a plugin may call), pg_plugin (the entry): plugin.hpp
- *  pg.ops/0        what operators are: schemas, shape rules, gradients      op.hpp, op_context.hpp, functions.hpp
+ *  pg.ops/1        what operators are: schemas, shape rules, gradients      op.hpp, op_context.hpp, functions.hpp
  *  pg.device/0     memory, streams, events, copies                          device.hpp
  *  pg.kernels/0    what computes operators on a device                      kernel.hpp
- *  pg.layer/0      layers, as emitters of operators                         layer.hpp, emit.hpp, functions.hpp
- *  pg.optimizer/0  optimizers, as emitters of updates                       optimizer.hpp
- *  pg.format/0     files of tensors                                         format.hpp
+ *  pg.layer/1      layers, as emitters of operators                         layer.hpp, emit.hpp, functions.hpp
+ *  pg.optimizer/1  optimizers, as emitters of updates                       optimizer.hpp
+ *  pg.format/1     files of tensors                                         format.hpp
  *  pg.collectives/0  tensors between processes
  *
  * CAVEATS, first:
@@ -25,7 +25,9 @@
  *  - Strings are UTF-8, NUL-terminated. The host copies tables and the structs in their arrays when the plugin loads.
  *    What those point to beyond that (strings, `choices`, `defaults`, `user`) is the plugin's and lives until close.
  *  - `reserved` fields, and flags without a name here, are 0.
- *  - Interfaces are drafts (`/0`): host and plugin must agree on the exact number until they freeze as `/1`.
+ *  - Interfaces of `/1` are frozen: what a plugin was built with works for as long as there is pg_plugin_v1. They only
+ *    grow, by fields at the ends of structs, flags and values whose absence means what was. Those of `/0` are drafts:
+ *    host and plugin must have the same, and each change is for all that are built with it.
  *
  * THREADS. Every function is tagged:
  *  [loader]  called from one thread at a time, while plugins load or close;
@@ -291,9 +293,9 @@ typedef struct pg_plugin {
 } pg_plugin;
 /* extern const pg_plugin pg_plugin_v1; is the one exported symbol. */
 
-/* ---- pg.ops/0: what operators are ------------------------------------------------------------------------------ */
+/* ---- pg.ops/1: what operators are ------------------------------------------------------------------------------ */
 
-#define PG_IFACE_OPS "pg.ops/0"
+#define PG_IFACE_OPS "pg.ops/1"
 
 /* Input flags. */
 #define PG_INPUT_OPTIONAL 1u
@@ -651,9 +653,9 @@ typedef struct pg_kernels {
   int32_t (*pack)(void *self, uint32_t index, void *kernel, uint32_t input, const pg_launch *launch, pg_address target, pg_error *error); /* [stream] */
 } pg_kernels;
 
-/* ---- pg.layer/0: layers, as emitters of operators -------------------------------------------------------------- */
+/* ---- pg.layer/1: layers, as emitters of operators -------------------------------------------------------------- */
 
-#define PG_IFACE_LAYERS "pg.layer/0"
+#define PG_IFACE_LAYERS "pg.layer/1"
 
 #define PG_INIT_CONSTANT 0u /* a */
 #define PG_INIT_UNIFORM 1u  /* [a, b) */
@@ -703,9 +705,9 @@ typedef struct pg_layers {
   const pg_layer_info *const *layers;
 } pg_layers;
 
-/* ---- pg.optimizer/0: optimizers, as emitters of updates -------------------------------------------------------- */
+/* ---- pg.optimizer/1: optimizers, as emitters of updates -------------------------------------------------------- */
 
-#define PG_IFACE_OPTIMIZERS "pg.optimizer/0"
+#define PG_IFACE_OPTIMIZERS "pg.optimizer/1"
 
 typedef struct pg_optimizer_step {
   uint32_t size;
@@ -737,9 +739,9 @@ typedef struct pg_optimizers {
   const pg_optimizer_info *const *optimizers;
 } pg_optimizers;
 
-/* ---- pg.format/0: files of tensors ----------------------------------------------------------------------------- */
+/* ---- pg.format/1: files of tensors ----------------------------------------------------------------------------- */
 
-#define PG_IFACE_FORMATS "pg.format/0"
+#define PG_IFACE_FORMATS "pg.format/1"
 
 /* The host's side of reading. `tensor` returns memory for a dense, row-major tensor, which the reader fills before its
  * next call; NULL with error->code (0 before the call) not PG_OK: stop; NULL and PG_OK: the tensor is empty. `note`

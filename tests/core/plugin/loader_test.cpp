@@ -116,7 +116,7 @@ TEST_CASE("libraries that are no plugins for this host say why") {
   check_unavailable("undefined_symbol", Contains("nobody_defines_this"));
   check_unavailable("needs_newer_host",
                     Contains("needs a host of interface version 1." + std::to_string(PG_ABI_MINOR + 9)));
-  check_unavailable("other_draft", Contains("it has no pg.ops/0"));
+  check_unavailable("other_draft", Contains("it has no pg.ops/1"));
 }
 
 TEST_CASE("files that are no libraries are turned away before they are mapped") {
@@ -232,7 +232,7 @@ TEST_CASE("a path that is named has its manifest read, and is tried again") {
 }
 
 TEST_CASE("what a plugin has and what it says that it has are one") {
-  check_unavailable("unlisted_kind", Equals("it has pg.ops/0, but its kinds are 'kernels'"));
+  check_unavailable("unlisted_kind", Equals("it has pg.ops/1, but its kinds are 'kernels'"));
 }
 
 TEST_CASE("devices come all or not at all") {
