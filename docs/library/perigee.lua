@@ -4856,6 +4856,27 @@ function pg.image_resize(x, box, options, ...) end
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:image_resize(box, options, ...) end
 
+---x * scale + shift of pictures of bytes, by channels, which may be brought before rows and columns.
+---@param x perigee.Tensor # uint8 [..., rows, columns, channels]
+---@param scale perigee.Tensor # float32 [channels] or [1]
+---@param shift perigee.Tensor # shape of scale
+---@param options? boolean|{channels_first?: boolean, dtype?: perigee.Dtype} # channels_first=false, dtype=float32
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, scale?: perigee.Tensor, shift?: perigee.Tensor, channels_first?: boolean, dtype?: perigee.Dtype}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.image_to_float(x, scale, shift, options, ...) end
+
+---x * scale + shift of pictures of bytes, by channels, which may be brought before rows and columns.
+---@param scale perigee.Tensor # float32 [channels] or [1]
+---@param shift perigee.Tensor # shape of scale
+---@param options? boolean|{channels_first?: boolean, dtype?: perigee.Dtype} # channels_first=false, dtype=float32
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {scale?: perigee.Tensor, shift?: perigee.Tensor, channels_first?: boolean, dtype?: perigee.Dtype}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:image_to_float(scale, shift, options, ...) end
+
 ---y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the slices, at
 ---the contents of index tensors. An index out of range is an error that names it.
 ---@param x perigee.Tensor # [...]

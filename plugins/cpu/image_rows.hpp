@@ -22,5 +22,10 @@ using PixelRowsFn = void (*)(const PixelTaps& taps, const uint8_t* x, int64_t st
 // y[i] from weight[k] * x[k * stride + i] for k < count.
 using PixelColumnFn = void (*)(const int32_t* weight, int32_t count, const uint8_t* x, int64_t stride, int64_t n,
                                uint8_t* y);
+// n pixels of bytes as x * scale + shift by channel, channel c at y + c * plane.
+using PixelPlanesFn = void (*)(const uint8_t* x, int64_t n, int64_t channels, const float* scale, const float* shift,
+                               float* y, int64_t plane);
+// y[i] = x[i] * scale[i] + shift[i].
+using ByteFloatsFn = void (*)(const uint8_t* x, int64_t n, const float* scale, const float* shift, float* y);
 
 }  // namespace cpu

@@ -181,6 +181,8 @@ struct Simd {
   LargerRowFn larger_row[2];  // float, double
   PixelRowsFn pixel_rows;
   PixelColumnFn pixel_column;
+  PixelPlanesFn pixel_planes;
+  ByteFloatsFn byte_floats;
   NarrowLoops narrow;
 };
 

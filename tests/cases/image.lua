@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- image_resize and its gradient: what they compute, in plain Lua, and their cases. Bytes are compared with Pillow in
--- tests/lua/image.
+-- image_resize and its gradient, image_to_float: what they compute, in plain Lua, and their cases. Bytes are compared
+-- with Pillow in tests/lua/image.
 
 local array = require "cases.array"
 local S = require "cases.specs"
-local F, V = S.F, S.V
+local F, V, N = S.F, S.V, S.N
 
 local SUPPORT = { bilinear = 1, bicubic = 2, lanczos = 3, area = 0.5 }
 local function sinc(d) return d == 0 and 1 or math.sin(math.pi * d) / (math.pi * d) end
@@ -94,6 +94,27 @@ local function cases(make)
   return list
 end
 
+-- x * scale + shift by channels, which may come before rows and columns.
+local function floats(x, scale, shift, o)
+  local rank, shape = #x.shape, { unpack(x.shape) }
+  local rows, columns, channels = x.shape[rank - 2], x.shape[rank - 1], x.shape[rank]
+  if o.channels_first then shape[rank - 2], shape[rank - 1], shape[rank] = channels, rows, columns end
+  return array.fill(shape, function(i)
+    local place = i - 1
+    if o.channels_first then
+      local pixel = place % (rows * columns)
+      local c = math.floor(place / (rows * columns)) % channels
+      place = (math.floor(place / (rows * columns * channels)) * rows * columns + pixel) * channels + c
+    end
+    local of = #scale.data == 1 and 1 or place % channels + 1
+    return x.data[place + 1] * scale.data[of] + shift.data[of]
+  end)
+end
+local function bytes(shape) return N(shape, 0, 255, "uint8") end
+local function numbers(n) return N({ n }, -3, 3, "float32") end
+local FIRST = { channels_first = true }
+local HALF, WIDE = { dtype = "bfloat16", channels_first = true }, { dtype = "float64" }
+
 return {
   image_resize = {
     class = "sum", grad = { true, false }, bools = false, ref = function(a, o) return resized(a[1], a[2], o) end,
@@ -111,5 +132,27 @@ return {
     ref = function(a, o) return array.adjoint(a[2].shape, a[1], function(v) return resized(v, a[3], o) end) end,
     cases = cases(function(xs, ys, box) return { F(ys), F(xs), box } end),
     bad = { { { F { 4, 4, 3 }, F { 5, 5, 3 } }, { size = 2 }, "shape of the resized x" } },
+  },
+  image_to_float = {
+    class = "arithmetic", ref = function(a, o) return floats(a[1], a[2], a[3], o) end,
+    cases = {
+      { bytes { 4, 5, 3 }, numbers(3), numbers(3) }, { bytes { 4, 5, 3 }, numbers(3), numbers(3), attrs = FIRST },
+      { bytes { 2, 23, 41, 3 }, numbers(3), numbers(3), attrs = FIRST },
+      { bytes { 3, 9, 70, 4 }, numbers(4), numbers(4), attrs = FIRST },
+      { bytes { 3, 9, 70, 1 }, numbers(1), numbers(1), attrs = FIRST },
+      { bytes { 5, 3, 2 }, numbers(2), numbers(2), attrs = FIRST },
+      { bytes { 2, 2, 5, 3, 5 }, numbers(5), numbers(5), attrs = FIRST },
+      { bytes { 17, 41, 3 }, numbers(1), numbers(1) }, { bytes { 17, 41, 3 }, numbers(1), numbers(1), attrs = FIRST },
+      { bytes { 0, 5, 3 }, numbers(3), numbers(3), attrs = FIRST }, { bytes { 4, 5, 0 }, numbers(1), numbers(1) },
+      { N({ 2, 30, 20, 3 }, 0, 63, "uint8"), numbers(3), numbers(3), attrs = HALF }, -- which bfloat16 has exactly
+      { bytes { 30, 20, 3 }, numbers(3), numbers(3), attrs = { dtype = "float16" } },
+      { bytes { 30, 20, 3 }, numbers(3), numbers(3), attrs = WIDE },
+    },
+    bad = { { { N({ 4, 5, 3 }, 0, 9, "int8"), numbers(3), numbers(3) }, nil, "expected uint8" },
+      { { bytes { 4, 5, 3 }, numbers(2), numbers(2) }, nil, "one number a channel" },
+      { { bytes { 4, 5, 3 }, numbers(3), numbers(1) }, nil, "must have the shape of" },
+      { { bytes { 5, 3 }, numbers(3), numbers(3) }, nil, "axes" },
+      { { bytes { 4, 5, 3 }, F { 3 }, numbers(3) }, { dtype = "int64" }, "expected a floating one" },
+      { { bytes { 4, 5, 3 }, N({ 3 }, 0, 9, "float64"), numbers(3) }, nil, "expected float32" } },
   },
 }

@@ -47,6 +47,7 @@ struct IndexSelect final : pg::Kernel {
     if (slices * inner == 0) return;
     auto piece = [&](int64_t begin, int64_t end) {
       if (inner == 1) return select_elements(x, index, out, begin, end);
+      if (inner_.linear(0) && select_small(x, index, out, begin, end)) return;
       for (int64_t i = begin; i < end; i++) {
         const char* from = x + (before_.offset(0, i / n) + index[i % n] * step_) * bytes_;
         char* to = out + i * inner * bytes_;
@@ -62,15 +63,28 @@ struct IndexSelect final : pg::Kernel {
 
  private:
   void select_elements(const char* x, const int64_t* index, char* out, int64_t begin, int64_t end) const {
-    int64_t n = index_.count();
-    visit_bytes(bytes_, [&](auto zero) {
-      using E = decltype(zero);
-      for (int64_t i = begin; i < end;) {
-        const E* from = reinterpret_cast<const E*>(x) + before_.offset(0, i / n);
-        int64_t stop = std::min(end, (i / n + 1) * n), first = i / n * n;
-        for (; i < stop; i++) reinterpret_cast<E*>(out)[i] = from[index[i - first] * step_];
-      }
-    });
+    visit_bytes(bytes_, [&](auto zero) { select_slices<sizeof(zero)>(x, index, out, begin, end); });
+  }
+  // Pixels and the like, moved by a load and a store of their size; false: they are of another.
+  bool select_small(const char* x, const int64_t* index, char* out, int64_t begin, int64_t end) const {
+    switch (inner_.count * bytes_) {
+      case 2: return select_slices<2>(x, index, out, begin, end), true;
+      case 3: return select_slices<3>(x, index, out, begin, end), true;
+      case 4: return select_slices<4>(x, index, out, begin, end), true;
+      case 8: return select_slices<8>(x, index, out, begin, end), true;
+      case 12: return select_slices<12>(x, index, out, begin, end), true;
+      case 16: return select_slices<16>(x, index, out, begin, end), true;
+      default: return false;
+    }
+  }
+  template <size_t kBytes>
+  void select_slices(const char* x, const int64_t* index, char* out, int64_t begin, int64_t end) const {
+    const int64_t n = index_.count(), step = step_ * bytes_;
+    for (int64_t i = begin; i < end;) {
+      const char* from = x + before_.offset(0, i / n) * bytes_;
+      const int64_t stop = std::min(end, (i / n + 1) * n), first = i / n * n;
+      for (; i < stop; i++) std::memcpy(out + i * static_cast<int64_t>(kBytes), from + index[i - first] * step, kBytes);
+    }
   }
 
   IndexValues index_;

@@ -221,18 +221,8 @@ local MEAN = { "mean", "numbers", named = true, type = "number|number[]", doc = 
   "or of each" }
 local STD = { "std", "numbers", named = true, type = "number|number[]", doc = "that is divided by" }
 
--- t * scale + shift by channels, which are the last axis or, `first`, the third from the end: as one multiplication and
--- one addition whose rows are long ones. `is_own`: in the memory of t.
-local function scaled(where, t, o, unit, first, is_own)
-  local function times(a, b)
-    if is_own then return a:mul_(b) end
-    return a * b
-  end
-  local function plus(a, b)
-    if is_own then return a:add_(b) end
-    return a + b
-  end
-  local n = first and t:size(-3) or t:size(-1)
+-- (v / unit - mean) / std by channels as v * scale + shift: a number a channel, or one of each for all.
+local function scale_and_shift(where, o, unit, n)
   local mean, std = channel_numbers(where, "mean", o.mean or 0, n), channel_numbers(where, "std", o.std or 1, n)
   local scale, shift = {}, {}
   for i = 1, math.max(#mean, #std) do
@@ -240,16 +230,7 @@ local function scaled(where, t, o, unit, first, is_own)
     if s <= 0 or s ~= s then refuse(where, "std must be above 0, got " .. s) end
     scale[i], shift[i] = 1 / (s * unit), -m / s
   end
-  if #scale == 1 then
-    local wide = times(t, scale[1])
-    return shift[1] == 0 and wide or plus(wide, shift[1])
-  end
-  local options = { dtype = t.dtype, device = t.device }
-  scale, shift = pg().tensor(scale, options), pg().tensor(shift, options)
-  if first then return plus(times(t, scale:reshape(n, 1, 1)), shift:reshape(n, 1, 1)) end
-  local columns = t:size(-2)
-  local function row(v) return v:expand(columns, n):reshape(columns * n) end
-  return plus(times(t:flatten(-2, -1), row(scale)), row(shift)):reshape(t.shape)
+  return scale, shift
 end
 
 local read_normalize = native.signature("image.normalize", { IMAGE, MEAN, STD })
@@ -261,7 +242,16 @@ function image.normalize(...)
   if o.image.dtype == "uint8" then
     refuse(where, "image must be of a floating dtype, got uint8", "image.to_float has mean and std too")
   end
-  return scaled(where, o.image, o, 1)
+  local t, n = o.image, o.image:size(-1)
+  local scale, shift = scale_and_shift(where, o, 1, n)
+  if #scale == 1 then
+    t = t * scale[1]
+    return shift[1] == 0 and t or t + shift[1]
+  end
+  -- As one multiplication and one addition whose rows are long ones.
+  local options, columns = { dtype = t.dtype, device = t.device }, t:size(-2)
+  local function row(v) return pg().tensor(v, options):expand(columns, n):reshape(columns * n) end
+  return (t:flatten(-2, -1) * row(scale) + row(shift)):reshape(t.shape)
 end
 
 local read_to_float = native.signature("image.to_float", { IMAGE, MEAN, STD,
@@ -271,19 +261,14 @@ local read_to_float = native.signature("image.to_float", { IMAGE, MEAN, STD,
 ---@return perigee.Tensor
 function image.to_float(...)
   local where, o = "image.to_float", read_to_float(...)
-  local rank = tables.need_bytes(where, o.image)
+  tables.need_bytes(where, o.image)
   if not native.dtypes.by_name[o.dtype].floating then
     refuse(where, "dtype must be a floating one, got " .. o.dtype)
   end
-  local t, first = o.image, o.channels_first
-  if not native.is_graph_tensor(t) then
-    -- Bytes are moved, and what they become is changed where it is: it is nobody else's.
-    local moved = first and t:movedim(rank, rank - 2):contiguous() or t
-    return scaled(where, moved:to "float32", o, 255, first, true):to(o.dtype)
-  end
-  t = t:to "float32"
-  if first then t = t:movedim(rank, rank - 2):contiguous() end
-  return scaled(where, t, o, 255, first):to(o.dtype)
+  local scale, shift = scale_and_shift(where, o, 255, o.image:size(-1))
+  local options = { dtype = "float32", device = o.image.device }
+  return pg().image_to_float(o.image, pg().tensor(scale, options), pg().tensor(shift, options),
+                             { channels_first = o.channels_first, dtype = o.dtype })
 end
 
 return image
