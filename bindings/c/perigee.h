@@ -190,11 +190,13 @@ PGC_API int32_t pgc_split_device(int32_t device, const uint64_t *limits, uint32_
 PGC_API int32_t pgc_fail_allocations(int32_t device, uint64_t after, uint64_t count);
 /* What a device's plugin has to say of a handle, in its vendor's terms (pg_device.native). */
 PGC_API int32_t pgc_device_native(int32_t device, const char *what, uint64_t handle, uint64_t *out);
-/* What a plugin's tables must do: of a library that is not loaded yet, by its path, and of a device, all or a
- * group of them ("memory", "copies", "streams", "threads"; NULL: all). A line a check: group, name, and what is wrong,
- * separated by tabs; valid until the thread's next call. */
+/* What a plugin's tables must do: of a library that is not loaded yet, by its path; of a device, all or a group of them
+ * ("memory", "copies", "streams", "threads"; NULL: all); of the sources, transforms and codecs of a plugin, which is loaded,
+ * with options as lines "name.option=value". A line a check: group, name, "absent" where it could not be asked, and what is
+ * wrong or was missing, separated by tabs; valid until the thread's next call. */
 PGC_API int32_t pgc_conform_library(const char *path, const char **lines);
 PGC_API int32_t pgc_conform_device(int32_t device, const char *group, const char **lines);
+PGC_API int32_t pgc_conform_parts(const char *path, const char *options, const char **lines);
 PGC_API int32_t pgc_reset_peak(int32_t device); /* the peak is what is live now */
 PGC_API int32_t pgc_empty_cache(int32_t device); /* -1: all */
 /* Bytes that live tensors hold over all devices, cheap to ask: what a collecting front end paces itself by. */

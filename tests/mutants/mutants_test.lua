@@ -113,4 +113,56 @@ test("a library that exports more than its entry is caught", function(t)
   t.ok(problem and problem:find("helper_of_the_exporter", 1, true), pg.json.encode(report.failures))
 end)
 
+-- Of parts of pipelines, by group: mutants with the beginning of the check's name.
+local parts = {
+  sources = {
+    negative_count = "squares: any of its elements is read", no_name = "squares: any of its elements is read",
+    odd_dtype = "squares: any of its elements is read", remembers = "squares: in any order and again",
+    number_changes = "squares: in any order and again", unfilled = "squares: in any order and again",
+    shape_changes = "squares: threads at one time", says_more = "steps: its elements are read one after the other",
+    field_at_end = "steps: its elements are read one after the other",
+    empty_element = "steps: its elements are read one after the other", goes_on = "steps: another pass",
+    skips_little = "steps: what is skipped", skip_ends = "steps: what is skipped" },
+  transforms = {
+    silent_refusal = "shift: what it refuses has a reason", odd_code = "shift: what it refuses has a reason",
+    writes_input = "shift: it leaves the row that it is given", own_draws = "shift: of one row and one draw",
+    unfilled_transform = "shift: of one row and one draw", shares_state = "shift: threads at one time" },
+  codecs = {
+    matches_all = "plain_picture: bytes of no kind", noise_code = "plain_picture: bytes of no kind",
+    noise_silent = "plain_picture: bytes of no kind", matches_none = "plain_picture: what it encodes, it knows",
+    probe_lies = "plain_picture: what it encodes, it knows", other_name = "plain_picture: what it encodes, it knows",
+    no_scale_one = "plain_picture: what it encodes, it knows",
+    unfilled_codec = "plain_picture: what it encodes, it knows",
+    decodes_anew = "plain_picture: what it encodes, it knows", encode_silent = "plain_picture: it encodes something",
+    encodes_nothing = "plain_picture: it encodes something", no_limit = "plain_picture: too many pixels",
+    any_scale = "plain_picture: scales and parts", scale_cuts = "plain_picture: scales and parts",
+    part_is_all = "plain_picture: scales and parts", any_part = "plain_picture: scales and parts",
+    takes_short = "plain_picture: bytes that end early", odd_refusal = "plain_picture: changed bytes" },
+}
+for group, set in pairs(parts) do
+  for mutant, check in pairs(set) do
+    count = count + 1
+    test(("%s: %s"):format(group, mutant), function(t)
+      if not folder then t.skip("PERIGEE_MUTANTS does not say where they are") end
+      local report = conform(t, mutant, "--group " .. group, 0, "parts")
+      if not fails(report, group, check) then
+        error(("not caught; it fails %s"):format(pg.json.encode(report.failures)), 0)
+      end
+    end)
+  end
+end
+
+test("parts: nothing wrong, nothing found, and what needs options is asked with them", function(t)
+  if not folder then t.skip("PERIGEE_MUTANTS does not say where they are") end
+  local report = conform(t, "none", "", 0, "parts")
+  t.equal(#report.failures, 0, pg.json.encode(report.failures))
+  t.equal(report.groups.sources.absent, 1)
+  t.ok(report.unasked[1].why:find("named.path", 1, true), report.unasked[1].why)
+  t.equal(report.level, nil)
+  report = conform(t, "none", "--with named.path=letters --with squares.count=200", 0, "parts")
+  t.equal(#report.failures, 0, pg.json.encode(report.failures))
+  t.equal(report.groups.sources.absent, 0)
+  t.ok(report.groups.codecs.passed > 10 and report.groups.transforms.passed > 3)
+end)
+
 test("there are at least forty", function(t) t.ok(count >= 40, count) end)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process: errors, plugins, devices, ambient state, random numbers.
+#include <sstream>
+
 #include "api.hpp"
 #include "base/parallel.hpp"
 #include "base/profile.hpp"
@@ -269,7 +271,7 @@ const char* lines_of(const std::vector<Finding>& found) {
     std::string problem = f.problem;
     for (char& c : problem)
       if (c == '\n' || c == '\t') c = ' ';
-    text += f.group + "\t" + f.name + "\t" + problem + "\n";
+    text += f.group + "\t" + f.name + "\t" + (f.absent ? "absent" : "") + "\t" + problem + "\n";
   }
   return keep_text(std::move(text));
 }
@@ -279,6 +281,20 @@ int32_t pgc_conform_library(const char* path, const char** lines) {
 }
 int32_t pgc_conform_device(int32_t id, const char* group, const char** lines) {
   return run("conform", [&] { *lines = lines_of(conform_device(device(id), group == nullptr ? "" : group)); });
+}
+int32_t pgc_conform_parts(const char* path, const char* options, const char** lines) {
+  return run("conform", [&] {
+    std::vector<PartOption> given_options;
+    std::istringstream text(given(options, "the options"));
+    for (std::string line; std::getline(text, line);) {
+      const size_t point = line.find('.'), equals = line.find('=');
+      if (point == std::string::npos || equals == std::string::npos || equals < point)
+        pg::fail_argument("expected NAME.OPTION=VALUE, got \"" + line + "\"");
+      given_options.push_back(
+          {line.substr(0, point), line.substr(point + 1, equals - point - 1), line.substr(equals + 1)});
+    }
+    *lines = lines_of(conform_parts(given(path, "the path"), given_options));
+  });
 }
 int32_t pgc_reset_peak(int32_t id) {
   return run("memory.reset_peak", [&] { device(id).allocator.reset_peak(); });

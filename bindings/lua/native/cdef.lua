@@ -152,6 +152,7 @@ int32_t pgc_fail_allocations(int32_t device, uint64_t after, uint64_t count);
 int32_t pgc_device_native(int32_t device, const char *what, uint64_t handle, uint64_t *out);
 int32_t pgc_conform_library(const char *path, const char **lines);
 int32_t pgc_conform_device(int32_t device, const char *group, const char **lines);
+int32_t pgc_conform_parts(const char *path, const char *options, const char **lines);
 int32_t pgc_reset_peak(int32_t device);
 int32_t pgc_empty_cache(int32_t device);
 uint64_t pgc_live_bytes(void);

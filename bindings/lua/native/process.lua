@@ -114,8 +114,9 @@ end
 local function findings(rc, lines, where)
   check(rc, where)
   local list = {}
-  for group, name, problem in ffi.string(lines[0]):gmatch("([^\t\n]*)\t([^\t\n]*)\t([^\n]*)\n") do
-    list[#list + 1] = { group = group, name = name, problem = problem ~= "" and problem or nil }
+  for group, name, mark, problem in ffi.string(lines[0]):gmatch("([^\t\n]*)\t([^\t\n]*)\t(%a*)\t([^\n]*)\n") do
+    list[#list + 1] = { group = group, name = name, absent = mark == "absent",
+                        problem = problem ~= "" and problem or nil }
   end
   return list
 end
@@ -128,6 +129,12 @@ end
 function M.conform_device(index, group)
   local lines = ffi.new("const char *[1]")
   return findings(C.pgc_conform_device(index, group, lines), lines, "conform")
+end
+---The same of a plugin's sources, transforms and codecs, which loads it; `absent` where one could not be asked, with
+---the reason. options: lines "name.option=value".
+function M.conform_parts(path, options)
+  local lines = ffi.new("const char *[1]")
+  return findings(C.pgc_conform_parts(path, options, lines), lines, "conform")
 end
 ---What the plugin of a device answers to a word of its own.
 function M.device_native(index, what, handle)

@@ -27,12 +27,15 @@ usage: perigee devices
 The devices and their memory, and why others are not there.]],
   conform = [[
 usage: perigee conform PLUGIN.so [--level N] [--json] [--group NAME] [--ops NAMES] [--cases FOLDER]
-Asks a device plugin for everything that plugin.h promises, and each of its kernels for what the CPU computes.
+                       [--with NAME.OPTION=VALUE]...
+Asks a device plugin for everything that plugin.h promises, and each of its kernels for what the CPU computes; and the
+sources, transforms and codecs of a plugin for what data.h promises, which has no levels.
 Levels: 0 loads, 1 memory, 2 streams, 3 core kernels, 4 training, 5 everything. Status: 0 nothing failed, 1 something.
   --level N         asks for no more than that level does
   --json            what was found as JSON: level, groups, failures by name, operators and dtypes
   --group NAME      asks one group of questions only: abi lifecycle memory copies streams threads kernels strides
-                    empty aliases repeated gradients training errors random
+                    empty aliases repeated gradients training errors random profiler sources transforms codecs
+  --with N.O=VALUE  gives the source or transform N the option O, where it needs one to be asked with
   --ops NAMES       of kernels only those of these operators, separated by commas
   --cases FOLDER    what holds the folder of cases; tests if not given]],
   lint = [[

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee conform PLUGIN.so: asks a device plugin for everything that the interfaces promise, and each of its kernels
--- for what the CPU computes, over the operators' case table. Prints what failed, a table of operators and dtypes, and
--- the level reached. Exit status 0: nothing failed (kernels that are not there do not count).
+-- perigee conform PLUGIN.so: asks a plugin for everything that the interfaces promise: a device, each of its kernels for
+-- what the CPU computes, over the operators' case table; sources, transforms and codecs. Prints what failed, and of a
+-- device a table of operators and dtypes, and the level reached. Exit status 0: nothing failed (kernels that are not
+-- there do not count).
 
 local pg = require "perigee"
 local native = require "perigee.native"
@@ -16,6 +17,8 @@ local function first_line(err) return (tostring(err):match("^[^\n]*")) end
 local LEVELS = { [0] = { "abi", "lifecycle" }, { "memory", "copies" }, { "streams", "threads" },
                  { "kernels", "strides", "empty", "aliases", "repeated" }, { "training", "gradients" },
                  { "errors", "random", "profiler" } }
+-- What is asked of parts of pipelines, which have no levels: they are right, or are not.
+local PARTS = { sources = true, transforms = true, codecs = true }
 local CORE = { "add", "sub", "mul", "div", "neg", "exp", "sum", "matmul", "zeros_like", "ones_like", "sum_like" }
 local level_of = {}
 for level = 0, 5 do for _, group in ipairs(LEVELS[level]) do level_of[group] = level end end
@@ -24,7 +27,8 @@ local R = {}
 R.__index = R
 
 local function new_report(o)
-  return setmetatable({ groups = {}, failures = {}, results = {}, level = -1, limit = o.level, group = o.group }, R)
+  return setmetatable({ groups = {}, failures = {}, results = {}, unasked = {}, level = -1, limit = o.level,
+                        group = o.group }, R)
 end
 
 function R:wants(level, group) return level <= self.limit and (not self.group or not group or self.group == group) end
@@ -41,7 +45,14 @@ function R:add(group, name, problem)
 end
 
 function R:add_native(findings)
-  for _, f in ipairs(findings) do self:add(f.group, f.name, f.problem) end
+  for _, f in ipairs(findings) do
+    if f.absent then
+      self:count(f.group, "absent")
+      self.unasked[#self.unasked + 1] = { group = f.group, name = f.name, why = f.problem }
+    else
+      self:add(f.group, f.name, f.problem)
+    end
+  end
 end
 
 -- Each of { level, group, name, fn }; one that the device has no kernels for counts as absent.
@@ -125,6 +136,12 @@ local function examine(path, o)
     return report
   end
   local fine, devices = pcall(new_devices, path)
+  local parts = fine and native.conform_parts(path, table.concat(o.with, "\n")) or {}
+  if not o.group or PARTS[o.group] then report:add_native(parts) end
+  if #parts > 0 and #devices == 0 then -- nothing to give a level to
+    report.parts = true
+    return report
+  end
   if not fine or #devices == 0 then
     report.why = fine and "it loads, but has no device here" or "it does not load: " .. first_line(devices)
     report.failures[#report.failures + 1] = { group = "abi", name = "loads", problem = report.why }
@@ -155,7 +172,7 @@ local function refuse()
 end
 
 return function(...)
-  local o, path = { level = 5, cases = "tests" }, nil -- the table of cases is a part of Perigee's tests
+  local o, path = { level = 5, cases = "tests", with = {} }, nil -- the table of cases is a part of Perigee's tests
   local words, i = { ... }, 1
   while words[i] do
     if words[i] == "--cases" and words[i + 1] then
@@ -166,7 +183,9 @@ return function(...)
       o.only = {}
       for name in words[i + 1]:gmatch("[^,]+") do o.only[name] = true end
       i = i + 1
-    elseif words[i] == "--group" and level_of[words[i + 1]] then
+    elseif words[i] == "--with" and words[i + 1] then
+      o.with[#o.with + 1], i = words[i + 1], i + 1
+    elseif words[i] == "--group" and (level_of[words[i + 1]] or PARTS[words[i + 1]]) then
       o.group, i = words[i + 1], i + 1
     elseif words[i] == "--json" then
       o.json = true
@@ -180,5 +199,5 @@ return function(...)
   if not path then return refuse() end
   local report = examine(absolute(path), o)
   print_report(report, o, level_of)
-  return #report.failures == 0 and report.level >= 0 and 0 or 1
+  return #report.failures == 0 and (report.parts or report.level >= 0) and 0 or 1
 end

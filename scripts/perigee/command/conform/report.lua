@@ -6,7 +6,9 @@ local pg = require "perigee"
 local dtypes = require("perigee.command.conform.kernels").dtypes
 local letters = { "f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool" }
 local GROUPS = { "abi", "lifecycle", "memory", "copies", "streams", "threads", "kernels", "strides", "empty", "aliases",
-                 "repeated", "gradients", "training", "errors", "random", "profiler" }
+                 "repeated", "gradients", "training", "errors", "random", "profiler", "sources", "transforms",
+                 "codecs" }
+local PARTS = { sources = true, transforms = true, codecs = true }
 local MOST = 50 -- failures that are printed
 
 local function symbol(cell)
@@ -45,9 +47,10 @@ local function print_json(report, o, level_of)
     for dtype, cell in pairs(row.cells) do cells[dtype] = symbol(cell) end
     if next(cells) then ops[row.op] = cells end
   end
-  print(pg.json.encode { device = report.device, description = report.description, level = report.level,
-                         asked = o.level, why = report.why, groups = groups, failures = pg.json.array(report.failures),
-                         operators = ops })
+  print(pg.json.encode { device = report.device, description = report.description,
+                         level = not report.parts and report.level or nil, asked = o.level, why = report.why,
+                         groups = groups, failures = pg.json.array(report.failures),
+                         unasked = pg.json.array(report.unasked), operators = ops })
 end
 
 return function(report, o, level_of)
@@ -56,8 +59,9 @@ return function(report, o, level_of)
   for _, name in ipairs(GROUPS) do
     local counts = report.groups[name]
     if counts then
+      local absent = PARTS[name] and "not asked" or "refused"
       print(("%-10s %d passed, %d failed%s"):format(name, counts.passed, counts.failed,
-        counts.absent > 0 and (", %d refused"):format(counts.absent) or ""))
+        counts.absent > 0 and (", %d %s"):format(counts.absent, absent) or ""))
     end
   end
   for i = 1, math.min(#report.failures, MOST) do
@@ -65,6 +69,8 @@ return function(report, o, level_of)
     print(("FAIL %s: %s: %s"):format(f.group, f.name, f.problem))
   end
   if #report.failures > MOST then print(("... and %d more"):format(#report.failures - MOST)) end
+  for _, part in ipairs(report.unasked) do print(("%s: %s: %s"):format(part.group, part.name, part.why)) end
+  if report.parts then return end
   if #report.results > 0 then print_table(report.results) end
   print(("level %d of %d%s"):format(report.level, o.level, report.why and ": " .. report.why or ""))
 end

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources and transforms of a plugin, asked as a pipeline asks them and as none would.
+#include "conform/parts.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "plugin/loader.hpp"
+
+namespace perigee::conform {
+namespace {
+
+constexpr int64_t kElements = 64;  // of a source that are looked at
+
+bool good_name(const char* name) {
+  if (name == nullptr || name[0] == '\0') return false;
+  return std::all_of(name, name + std::strlen(name), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+}  // namespace
+
+pg_field_sink MadeElement::sink() { return {PG_SIZE(pg_field_sink, drop), 0, this, give, drop}; }
+
+void* MadeElement::give(void* context, const pg_field* field, pg_error* error) {
+  auto& made = *static_cast<MadeElement*>(context);
+  auto refuse = [&](const std::string& why) -> void* {
+    made.problem = why;
+    error->code = PG_E_INVALID_ARGUMENT;
+    std::snprintf(error->message, sizeof error->message, "%s", why.c_str());
+    return nullptr;
+  };
+  if (!PG_HAS(field, pg_field, data)) return refuse("a field says that it is too small to have all its parts");
+  if (!good_name(field->name)) return refuse("a field has no name, or one of other characters");
+  Field kept{field->name, field->kind, 0, {}, 0, {}, 0};
+  switch (field->kind) {
+    case PG_FIELD_TENSOR: {
+      if (pg::dtype_class(field->dtype) == 0)
+        return refuse("field " + kept.name + pg::format(" has an unknown dtype %#x", field->dtype));
+      if (field->rank > PG_MAX_RANK) return refuse("field " + kept.name + pg::format(" has %u axes", field->rank));
+      kept.dtype = field->dtype;
+      uint64_t count = 1;
+      for (uint32_t i = 0; i < field->rank; i++) {
+        if (field->shape[i] < 0) return refuse("field " + kept.name + " has a negative size");
+        kept.shape.push_back(field->shape[i]);
+        count *= static_cast<uint64_t>(field->shape[i]);
+      }
+      kept.bytes = (count * (field->dtype & 0xffff) + 7) / 8;
+      break;
+    }
+    case PG_FIELD_NUMBER: kept.number = field->number; break;
+    case PG_FIELD_BOOLEAN:
+      if (field->number != 0 && field->number != 1) return refuse("field " + kept.name + " is neither true nor false");
+      kept.number = field->number;
+      break;
+    case PG_FIELD_BYTES: kept.bytes = field->bytes; break;
+    default: return refuse("field " + kept.name + pg::format(" is of an unknown kind %u", field->kind));
+  }
+  if (kept.bytes > (uint64_t{1} << 30)) return refuse("field " + kept.name + " has more than a gigabyte");
+  auto old = std::find_if(made.fields_.begin(), made.fields_.end(),
+                          [&](const Field& other) { return other.name == kept.name; });
+  if (old == made.fields_.end()) {
+    made.fields_.push_back(std::move(kept));
+    old = std::prev(made.fields_.end());
+  } else {
+    *old = std::move(kept);
+  }
+  old->words.resize(old->bytes / 8 + 1);
+  std::memset(old->words.data(), static_cast<int>(made.poison_), old->words.size() * 8);
+  return old->bytes == 0 ? nullptr : old->words.data();
+}
+
+int32_t MadeElement::drop(void* context, const char* name, pg_error* error) {
+  auto& made = *static_cast<MadeElement*>(context);
+  const size_t before = made.fields_.size();
+  std::erase_if(made.fields_, [&](const Field& field) { return field.name == name; });
+  if (made.fields_.size() != before) return PG_OK;
+  std::snprintf(error->message, sizeof error->message, "there is no field \"%s\"", name);
+  return error->code = PG_E_NOT_FOUND;
+}
+
+std::string MadeElement::difference(const MadeElement& other) const {
+  if (fields_.size() != other.fields_.size())
+    return pg::format("it has %zu fields, and %zu another time", fields_.size(), other.fields_.size());
+  for (size_t i = 0; i < fields_.size(); i++) {
+    const Field &a = fields_[i], &b = other.fields_[i];
+    if (a.name != b.name) return "field " + a.name + " is " + b.name + " another time";
+    if (a.kind != b.kind || a.dtype != b.dtype || a.shape != b.shape || a.bytes != b.bytes)
+      return "field " + a.name + " is of another kind, dtype or size another time";
+    // Bits: a NaN is what it was.
+    if (std::memcmp(&a.number, &b.number, sizeof a.number) != 0 ||
+        std::memcmp(a.words.data(), b.words.data(), a.bytes) != 0) {
+      const auto *of_a = reinterpret_cast<const unsigned char*>(a.words.data()),
+                 *of_b = reinterpret_cast<const unsigned char*>(b.words.data());
+      for (uint64_t k = 0; k < a.bytes; k++) {
+        if (of_a[k] == of_b[k]) continue;
+        const bool unset = of_a[k] == static_cast<unsigned char>(poison_) &&
+                           of_b[k] == static_cast<unsigned char>(other.poison_) && poison_ != other.poison_;
+        return "field " + a.name +
+               pg::format(unset ? " is not filled at byte %llu" : " differs at byte %llu",
+                          static_cast<unsigned long long>(k));
+      }
+      return "field " + a.name + " is another number another time";
+    }
+  }
+  return "";
+}
+
+bool PartChecks::check(const char* name, const std::function<void()>& body) {
+  Finding& finding = found_.emplace_back(Finding{group_, part_ + ": " + name, ""});
+  try {
+    body();
+  } catch (const std::exception& e) {
+    finding.problem = e.what()[0] != '\0' ? e.what() : "it fails";
+  } catch (...) {
+    finding.problem = "an exception leaves a function";
+  }
+  return finding.problem.empty();
+}
+
+void PartChecks::not_asked(const std::string& why) { found_.push_back({group_, part_, why, true}); }
+
+void on_threads(const std::function<void(int)>& body) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; i++)
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (...) {
+        std::lock_guard guard(mutex);
+        if (!first) first = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+namespace {
+
+// ---- sources ----
+
+class OpenSource {
+ public:
+  OpenSource(const pg_source_info& info, const void* attrs) : info_(info) {
+    call("open", info.open, info.user, attrs, &self_, &count_);
+  }
+  OpenSource(const OpenSource&) = delete;
+  ~OpenSource() { info_.close(info_.user, self_); }
+  int64_t count() const { return count_; }
+  // false: there is none.
+  bool read(int64_t position, MadeElement& into) const {
+    const pg_field_sink sink = into.sink();
+    uint32_t end = 0;
+    pg_error error = pg::make_error();
+    const int32_t code = info_.read(info_.user, self_, position, &sink, &end, &error);
+    need(into.problem.empty(), into.problem);
+    if (code != PG_OK) {
+      need(error.message[0] != '\0', "read fails without a message");
+      wrong(pg::format("read of element %lld fails: ", static_cast<long long>(position)) + pg::message_of(code, error));
+    }
+    need(end <= 1, pg::format("`end` is %u", end));
+    need(end == 0 || into.empty(), "fields are given where there is no element");
+    need(end == 1 || !into.empty(), pg::format("element %lld has no field", static_cast<long long>(position)));
+    return end == 0;
+  }
+  bool skip(int64_t position) const {
+    uint32_t end = 0;
+    call("skip", info_.skip, info_.user, self_, position, &end);
+    return end == 0;
+  }
+
+ private:
+  const pg_source_info& info_;
+  void* self_ = nullptr;
+  int64_t count_ = 0;
+};
+
+void need_same(const MadeElement& a, const MadeElement& b, int64_t position) {
+  const std::string difference = a.difference(b);
+  need(difference.empty(),
+       pg::format("element %lld is not the same each time: ", static_cast<long long>(position)) + difference);
+}
+
+using Elements = std::deque<MadeElement>;
+
+// All elements of a source in order, at most so many, and whether that is all.
+bool read_in_order(const OpenSource& source, Poison poison, Elements& into) {
+  for (int64_t i = 0; i < kElements; i++) {
+    if (i == source.count()) return true;
+    if (!source.read(i, into.emplace_back(poison))) {
+      into.pop_back();
+      need(source.count() == PG_COUNT_UNKNOWN,
+           pg::format("it says that it has %lld elements, and ends behind %lld", static_cast<long long>(source.count()),
+                      static_cast<long long>(i)));
+      return true;
+    }
+  }
+  return source.count() == kElements;
+}
+
+void check_in_order(const pg_source_info& info, const void* attrs, PartChecks& checks) {
+  Elements first;
+  if (!checks.check("its elements are read one after the other", [&] {
+        const OpenSource source(info, attrs);
+        need(source.count() >= 0, pg::format("its count is %lld", static_cast<long long>(source.count())));
+        read_in_order(source, Poison::first, first);
+      }))
+    return;
+  checks.check("another pass has the same elements", [&] {
+    const OpenSource source(info, attrs);
+    Elements second;
+    read_in_order(source, Poison::second, second);
+    need(first.size() == second.size(),
+         pg::format("it has %zu elements, and %zu another time", first.size(), second.size()));
+    for (size_t i = 0; i < first.size(); i++) need_same(first[i], second[i], static_cast<int64_t>(i));
+  });
+  checks.check("passes at one time do not meet", [&] {
+    on_threads([&](int) {
+      const OpenSource source(info, attrs);
+      Elements second;
+      read_in_order(source, Poison::second, second);
+      for (size_t i = 0; i < std::min(first.size(), second.size()); i++)
+        need_same(first[i], second[i], static_cast<int64_t>(i));
+    });
+  });
+  if (info.skip == nullptr) return;
+  checks.check("what is skipped is what would have been read", [&] {
+    for (size_t from : {size_t{1}, first.size() / 2, first.size()}) {
+      if (from > first.size()) continue;
+      const OpenSource source(info, attrs);
+      for (size_t i = 0; i < from; i++)
+        need(source.skip(static_cast<int64_t>(i)), pg::format("skip ends at element %zu, which read gives", i));
+      if (from == first.size()) continue;
+      MadeElement next(Poison::second);
+      need(source.read(static_cast<int64_t>(from), next), pg::format("it ends behind %zu skipped elements", from));
+      need_same(first[from], next, static_cast<int64_t>(from));
+    }
+  });
+}
+
+void check_by_position(const pg_source_info& info, const void* attrs, PartChecks& checks) {
+  std::unique_ptr<OpenSource> source;
+  std::vector<int64_t> positions;
+  Elements first;
+  if (!checks.check("any of its elements is read", [&] {
+        source = std::make_unique<OpenSource>(info, attrs);
+        need(source->count() >= 0 && source->count() != PG_COUNT_UNKNOWN,
+             pg::format("its count is %lld; one that is read by position knows it",
+                        static_cast<long long>(source->count())));
+        const int64_t many = std::min(source->count(), kElements);
+        for (int64_t i = 0; i < many; i++) positions.push_back(source->count() / many * i);
+        for (int64_t i : positions)
+          need(source->read(i, first.emplace_back(Poison::first)),
+               pg::format("it ends at element %lld of %lld", static_cast<long long>(i),
+                          static_cast<long long>(source->count())));
+      }))
+    return;
+  checks.check("in any order and again, they are the same", [&] {
+    for (size_t k = positions.size(); k-- > 0;) {
+      MadeElement again(Poison::second);
+      source->read(positions[k], again);
+      need_same(first[k], again, positions[k]);
+    }
+  });
+  checks.check("threads at one time read the same", [&] {
+    on_threads([&](int thread) {
+      for (size_t k = 0; k < positions.size(); k++) {
+        const size_t at = (k * 7 + static_cast<size_t>(thread) * 3) % positions.size();
+        MadeElement again(Poison::second);
+        source->read(positions[at], again);
+        need_same(first[at], again, positions[at]);
+      }
+    });
+  });
+  checks.check("opened again, it has the same elements", [&] {
+    const OpenSource other(info, attrs);
+    need(other.count() == source->count(), "its count is another");
+    for (size_t k = 0; k < positions.size(); k++) {
+      MadeElement again(Poison::second);
+      other.read(positions[k], again);
+      need_same(first[k], again, positions[k]);
+    }
+  });
+}
+
+bool wants_options(const pg_attr_info* const* attrs, uint32_t count, const std::string& part,
+                   const std::vector<PartOption>& given, std::string& missing) {
+  for (uint32_t i = 0; i < count; i++) {
+    const bool there = std::any_of(given.begin(), given.end(), [&](const PartOption& option) {
+      return option.part == part && option.name == attrs[i]->name;
+    });
+    if ((attrs[i]->flags & PG_ATTR_REQUIRED) != 0 && !there)
+      missing += (missing.empty() ? "" : ", ") + part + "." + attrs[i]->name;
+  }
+  return !missing.empty();
+}
+
+// The options of a part: its defaults, and what was given for it.
+std::unique_ptr<Options> options_of(const pg_attr_info* const* attrs, uint32_t count, uint32_t size,
+                                    const void* defaults, const std::string& part,
+                                    const std::vector<PartOption>& given) {
+  auto options = std::make_unique<Options>(attrs, count, size, defaults);
+  for (const PartOption& option : given)
+    if (option.part == part && !options->set(option.name, option.value))
+      pg::fail_argument(part + " has no option " + option.name);
+  return options;
+}
+
+void check_source(const pg_source_info& info, const std::vector<PartOption>& given, std::vector<Finding>& found) {
+  PartChecks checks(found, "sources", info.name);
+  std::string missing;
+  if (wants_options(info.attrs, info.attr_count, info.name, given, missing))
+    return checks.not_asked("it needs options: give them by --with " + missing + "=...");
+  const std::unique_ptr<Options> options =
+      options_of(info.attrs, info.attr_count, info.attr_size, info.defaults, info.name, given);
+  const bool is_given =
+      std::any_of(given.begin(), given.end(), [&](const PartOption& option) { return option.part == info.name; });
+  if (!is_given) {  // its defaults may be of no use
+    void* self = nullptr;
+    int64_t count = 0;
+    pg_error error = pg::make_error();
+    const int32_t code = info.open(info.user, options->data(), &self, &count, &error);
+    if (code == PG_OK) info.close(info.user, self);
+    if (code == PG_E_INVALID_ARGUMENT || code == PG_E_NOT_FOUND)
+      return checks.not_asked("it opens with no defaults: " + pg::message_of(code, error));
+  }
+  if ((info.flags & PG_SOURCE_IN_ORDER) != 0)
+    check_in_order(info, options->data(), checks);
+  else
+    check_by_position(info, options->data(), checks);
+}
+
+// ---- transforms ----
+
+// What transforms are asked with: a picture, a row of numbers, a number, a text, under names that are common.
+struct Asked {
+  Asked(uint32_t dtype, std::vector<int64_t> shape) : shape(std::move(shape)) {
+    int64_t count = 1;
+    for (int64_t size : this->shape) count *= size;
+    values.resize(static_cast<size_t>(count) * (dtype & 0xffff) / 64 + 1);
+    for (int64_t i = 0; i < count; i++) {
+      if (dtype == PG_U8)
+        reinterpret_cast<uint8_t*>(values.data())[i] = static_cast<uint8_t>(i * 37 % 251);
+      else
+        reinterpret_cast<float*>(values.data())[i] = static_cast<float>(i % 7) - 2.5f;
+    }
+    const uint32_t size = PG_SIZE(pg_field, data);
+    const uint64_t bytes = static_cast<uint64_t>(count) * (dtype & 0xffff) / 8;
+    for (const char* name : {"x", "image"})
+      fields.push_back({size, PG_FIELD_TENSOR, name, dtype, static_cast<uint32_t>(this->shape.size()),
+                        this->shape.data(), 0, bytes, values.data()});
+    for (const char* name : {"y", "n", "label"})
+      fields.push_back({size, PG_FIELD_NUMBER, name, 0, 0, nullptr, 2, 0, nullptr});
+    for (const char* name : {"text", "s"}) fields.push_back({size, PG_FIELD_BYTES, name, 0, 0, nullptr, 0, 4, "four"});
+    for (const pg_field& field : fields) list.push_back(&field);
+  }
+  Asked(const Asked&) = delete;
+  pg_transform_call call(uint64_t random) const {
+    return {PG_SIZE(pg_transform_call, random), static_cast<uint32_t>(list.size()), list.data(), 3, 5, 1, random};
+  }
+  std::vector<int64_t> shape;
+  std::vector<uint64_t> values;
+  std::vector<pg_field> fields;
+  std::vector<const pg_field*> list;
+};
+
+void apply(const pg_transform_info& info, void* self, const Asked& asked, uint64_t random, MadeElement& into) {
+  const pg_transform_call what = asked.call(random);
+  // The fields that are there, so that it may drop them.
+  pg_field_sink sink = into.sink();
+  pg_error error = pg::make_error();
+  for (const pg_field* field : asked.list) {
+    void* to = sink.field(sink.context, field, &error);
+    if (to != nullptr) std::memcpy(to, field->data, field->bytes);
+  }
+  const int32_t code = info.apply(info.user, self, &what, &sink, &error);
+  need(into.problem.empty(), into.problem);
+  if (code == PG_OK) return;
+  need(error.message[0] != '\0', "an element is refused without a message");
+  throw pg::Error(code, pg::message_of(code, error));
+}
+
+void check_transform(const pg_transform_info& info, const std::vector<PartOption>& given, std::vector<Finding>& found) {
+  PartChecks checks(found, "transforms", info.name);
+  std::string missing;
+  if (wants_options(info.attrs, info.attr_count, info.name, given, missing))
+    return checks.not_asked("it needs options: give them by --with " + missing + "=...");
+  const std::unique_ptr<Options> options =
+      options_of(info.attrs, info.attr_count, info.attr_size, info.defaults, info.name, given);
+  void* self = nullptr;
+  if (!checks.check("it opens",
+                    [&] { call("open", info.open, info.user, static_cast<const void*>(options->data()), &self); }))
+    return;
+  const Asked picture(PG_U8, {6, 5, 3}), row(PG_F32, {8});
+  std::string why;
+  bool some = false;
+  for (const Asked* asked : {&picture, &row}) {
+    const std::vector<uint64_t> before = asked->values;
+    MadeElement first(Poison::first);
+    try {
+      apply(info, self, *asked, 11, first);
+    } catch (const pg::Error& e) {  // it is for other elements
+      checks.check("what it refuses has a reason", [&] {
+        need(e.code == PG_E_INVALID_ARGUMENT || e.code == PG_E_NOT_SUPPORTED || e.code == PG_E_NOT_FOUND ||
+                 e.code == PG_E_DATA_LOSS,
+             pg::format("an element is refused with code %d: %s", e.code, e.what()));
+      });
+      why = e.what();
+      continue;
+    }
+    some = true;
+    const char* of = asked == &picture ? "picture" : "row";
+    checks.check((std::string("of one ") + of + " and one draw it makes one element").c_str(), [&] {
+      MadeElement again(Poison::second);
+      apply(info, self, *asked, 11, again);
+      need_same(first, again, 3);
+    });
+    checks.check((std::string("threads at one time make the same of a ") + of).c_str(), [&] {
+      on_threads([&](int thread) {
+        for (uint64_t k = 0; k < 16; k++) {
+          MadeElement other(Poison::second), again(Poison::second);
+          apply(info, self, *asked, static_cast<uint64_t>(thread) * 16 + k, other);
+          apply(info, self, *asked, 11, again);
+          need_same(first, again, 3);
+        }
+      });
+    });
+    checks.check((std::string("it leaves the ") + of + " that it is given").c_str(),
+                 [&] { need(asked->values == before, "it has written into what it was given"); });
+  }
+  info.close(info.user, self);
+  if (!some) checks.not_asked("it takes none of the elements that it is asked with: " + why);
+}
+
+}  // namespace
+}  // namespace perigee::conform
+
+namespace perigee {
+
+std::vector<Finding> conform_parts(const std::string& path, const std::vector<PartOption>& given) {
+  std::vector<Finding> found;
+  const LoadedPlugin& plugin = *load_plugin(path);
+  if (plugin.data == nullptr) return found;
+  const pg_data& data = *plugin.data;
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < data.source_count; i++) names.push_back(data.sources[i]->name);
+  for (uint32_t i = 0; i < data.transform_count; i++) names.push_back(data.transforms[i]->name);
+  for (const PartOption& option : given)
+    if (std::find(names.begin(), names.end(), option.part) == names.end())
+      pg::fail_argument("--with " + option.part + "." + option.name + ": " + plugin.name +
+                        " has no source or transform of that name");
+  for (uint32_t i = 0; i < data.source_count; i++) conform::check_source(*data.sources[i], given, found);
+  for (uint32_t i = 0; i < data.transform_count; i++) conform::check_transform(*data.transforms[i], given, found);
+  for (uint32_t i = 0; i < data.codec_count; i++) conform::check_codec(*data.codecs[i], found);
+  return found;
+}
+
+}  // namespace perigee
