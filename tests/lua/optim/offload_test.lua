@@ -221,7 +221,8 @@ test("what offload may be, and where it is not", function(t)
   t.raises(function() pg.optim.Adam { list, offload = "disk" } end,
            'Adam: offload must be "host", got string "disk"')
   t.raises(function() pg.optim.Adam { offload = true } end, "offload must be \"host\", got boolean true")
-  t.raises(function() pg.optim.Adam { { { params = list, offload = 1 } } } end, "offload must be \"host\", got number 1")
+  t.raises(function() pg.optim.Adam { { { params = list, offload = 1 } } } end,
+           "offload must be \"host\", got number 1")
   local optimizer = pg.optim.Adam { list, offload = "host" }
   t.raises(function() optimizer.groups[1].offload = "cpu" end, "offload must be \"host\"")
   t.raises(function() optimizer.offload = nil end, "a field of the parameter groups")

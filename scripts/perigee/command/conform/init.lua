@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee conform PLUGIN.so: asks a plugin for everything that the interfaces promise: a device, each of its kernels for
--- what the CPU computes, over the operators' case table; sources, transforms and codecs. Prints what failed, and of a
+-- perigee conform PLUGIN.so: asks a plugin for what the interfaces promise: a device, each of its kernels for what
+-- the CPU computes, over the operators' case table; sources, transforms and codecs. Prints what failed, and of a
 -- device a table of operators and dtypes, and the level reached. Exit status 0: nothing failed (kernels that are not
 -- there do not count).
 
