@@ -28,27 +28,50 @@ StorageRef pack(Signature& s, Device& device, uint32_t input, const pg_launch& l
 }  // namespace
 
 StorageRef packed_form(Signature& s, Tensor& x, uint32_t input, const pg_launch& launch) {
-  std::lock_guard guard(kept_mutex());
   Storage& storage = *x.storage;
-  std::vector<Kept::Packed>& forms = kept_of(storage).packed;
   const uint64_t version = storage.version.load(std::memory_order_relaxed);
-  Kept::Packed* entry = nullptr;
-  for (Kept::Packed& p : forms)
-    if (p.signature == s.serial && p.input == input && p.offset == x.offset) entry = &p;
-  if (entry == nullptr) {
-    if (forms.size() == kPackedForms) forms.erase(forms.begin());  // the oldest goes
-    forms.push_back({s.serial, input, x.offset, version, nullptr});
+  auto of_this = [&]() -> Kept::Packed* {
+    for (Kept::Packed& p : kept_of(storage).packed)
+      if (p.signature == s.serial && p.input == input && p.offset == x.offset) return &p;
     return nullptr;
+  };
+  {
+    std::lock_guard guard(kept_mutex());
+    Kept::Packed* entry = of_this();
+    if (entry == nullptr) {
+      std::vector<Kept::Packed>& forms = kept_of(storage).packed;
+      if (forms.size() == kPackedForms) forms.erase(forms.begin());  // the oldest goes
+      forms.push_back({s.serial, input, x.offset, version, nullptr});
+      return nullptr;
+    }
+    if (entry->version != version) {  // changed since: forget the old form, wait for a second use
+      *entry = {s.serial, input, x.offset, version, nullptr};
+      return nullptr;
+    }
+    if (entry->being_made) return nullptr;  // by another thread: this call takes the input as it is
+    if (entry->form) {
+      if (!storage.device->synchronous) use_on(*entry->form, ambient().stream, false);
+      return entry->form;
+    }
+    entry->being_made = true;
   }
-  if (entry->version != version) {  // changed since: forget the old form, wait for a second use
-    *entry = {s.serial, input, x.offset, version, nullptr};
-    return nullptr;
+  // Without the mutex: others' weights are found meanwhile.
+  StorageRef form;
+  auto settle = [&] {
+    std::lock_guard guard(kept_mutex());
+    Kept::Packed* entry = of_this();  // it may have gone, or be of a later version
+    if (entry == nullptr || entry->version != version) return;
+    entry->being_made = false;
+    entry->form = form;
+  };
+  try {
+    form = pack(s, *storage.device, input, launch);
+  } catch (...) {
+    settle();
+    throw;
   }
-  if (!entry->form)
-    entry->form = pack(s, *storage.device, input, launch);
-  else if (!storage.device->synchronous)
-    use_on(*entry->form, ambient().stream, false);
-  return entry->form;
+  settle();
+  return form;
 }
 
 }  // namespace perigee

@@ -90,13 +90,19 @@ TensorRef view_of(Graph& g, const CalledTensor& c, Tensor& x, bool to_write) {
 void convert_constant(Graph& g, CalledTensor& c) {
   auto taken = g.captured.find(c.storage.get());
   if (taken == g.captured.end()) return;
-  GraphValue& v = g.values[taken->second];
-  if (v.eager->offset != c.offset || v.meta.get() != c.meta.get()) {
-    if (!overlaps(c, *v.eager)) return;
-    pg::fail(PG_E_FAILED_PRECONDITION,
-             "a view of '" + c.name + "' was used in the graph before its layer was called: call the layer first");
+  std::vector<uint32_t>& views = taken->second;
+  auto whole = views.end();
+  for (auto view = views.begin(); view != views.end(); ++view) {
+    const GraphValue& v = g.values[*view];
+    if (v.eager->offset == c.offset && v.meta.get() == c.meta.get())
+      whole = view;
+    else if (overlaps(c, *v.eager))
+      pg::fail(PG_E_FAILED_PRECONDITION,
+               "a view of '" + c.name + "' was used in the graph before its layer was called: call the layer first");
   }
-  c.variable = taken->second;
+  if (whole == views.end()) return;
+  c.variable = *whole;
+  GraphValue& v = g.values[c.variable];
   if (!v.named) {
     forget_name(g, v.name);
     v.name = free_name(g, c.name);
@@ -104,7 +110,7 @@ void convert_constant(Graph& g, CalledTensor& c) {
   }
   v.named = true;
   make_variable(g, c.variable, c.source);
-  g.captured.erase(taken);
+  views.erase(whole);
 }
 
 // A tensor that is known already may have got its memory since: a lazy layer's.

@@ -111,13 +111,14 @@ void place_source(Graph& g, uint32_t id, Device& made) {
 // holds then.
 uint32_t capture(Graph& g, Tensor& x) {
   if (TensorRef variable = graph_stand_in(g, x)) return variable->value;
-  auto [it, fresh] = g.captured.try_emplace(x.storage.get(), 0);
-  if (!fresh && g.values[it->second].meta.get() == x.meta.get() && g.values[it->second].eager->offset == x.offset)
-    return it->second;
-  it->second = add_value(g, ValueKind::constant, x.meta, x.device, free_name(g, scoped("captured")));
-  g.values[it->second].eager = alias(x);
-  g.values[it->second].wished = x.device->accelerator;
-  return it->second;
+  std::vector<uint32_t>& views = g.captured[x.storage.get()];
+  for (uint32_t id : views)
+    if (g.values[id].meta.get() == x.meta.get() && g.values[id].eager->offset == x.offset) return id;
+  const uint32_t id = add_value(g, ValueKind::constant, x.meta, x.device, free_name(g, scoped("captured")));
+  g.values[id].eager = alias(x);
+  g.values[id].wished = x.device->accelerator;
+  views.push_back(id);
+  return id;
 }
 
 // Of an eager tensor that has no contents here only the description counts.

@@ -115,14 +115,14 @@ struct Graph {
   };
   std::unordered_map<std::string, Wanted> wanted;  // names that were asked for
   std::map<std::string, int64_t> symbols;
-  std::vector<WrittenValue> written;            // variables' later values, in the order made
-  std::vector<int64_t> made_symbols;            // these, and those of extents that only a run tells
-  std::unordered_map<int64_t, uint32_t> told;   // of the latter: the value whose shape tells it
-  std::map<TransferKey, uint32_t> transfers;    // copies on other devices
-  std::vector<uint32_t> variables;              // their first values, in the order made
-  std::map<uint32_t, uint32_t> latest;          // variable's first value -> its last one
-  std::vector<uint32_t> ordered;                // nodes whose effects happen in every run
-  std::map<const Storage*, uint32_t> captured;  // eager tensors used in the graph
+  std::vector<WrittenValue> written;                         // variables' later values, in the order made
+  std::vector<int64_t> made_symbols;                         // these, and those of extents that only a run tells
+  std::unordered_map<int64_t, uint32_t> told;                // of the latter: the value whose shape tells it
+  std::map<TransferKey, uint32_t> transfers;                 // copies on other devices
+  std::vector<uint32_t> variables;                           // their first values, in the order made
+  std::map<uint32_t, uint32_t> latest;                       // variable's first value -> its last one
+  std::vector<uint32_t> ordered;                             // nodes whose effects happen in every run
+  std::map<const Storage*, std::vector<uint32_t>> captured;  // eager tensors used in the graph: a value a view
   std::vector<CalledTensor> called;
   std::multimap<const Storage*, uint32_t> called_at;
   std::map<const Tensor*, uint32_t> called_as;

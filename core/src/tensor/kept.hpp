@@ -25,7 +25,8 @@ struct Kept {
     uint32_t input;
     int64_t offset;  // the tensor's
     uint64_t version;
-    StorageRef form;  // NULL: only seen so far
+    StorageRef form;  // NULL: only seen so far, or being made
+    bool being_made = false;
   };
   uint64_t cast_version = 0;  // of the storage, when `casts` were made
   std::vector<Cast> casts;

@@ -126,6 +126,34 @@ test("models of a graph have names of their own, shared tensors one", function(t
   t.equal(names(s:state(tied)), "0.bias 0.weight 1.bias 1.weight")
 end)
 
+test("views of one tensor are taken in once each, used by turns", function(t)
+  local loose = pg.tensor { { 1, 2 }, { 3, 4 } }
+  local g = pg.graph(function(g)
+    local y = g:placeholder { "x", shape = { 2 } }
+    for _ = 1, 3 do y = y * loose[1] + loose[2] end
+    return { y = y, whole = loose + 0 }
+  end)
+  local names, count = {}, 0
+  for name in g:dot():gmatch "captured[_%d]*" do
+    if not names[name] then names[name], count = true, count + 1 end
+  end
+  t.equal(count, 3, g:dot())
+  t.equal(pg.Session { g }:run("y", { x = pg.tensor { 1, 1 } }), { 10, 60 })
+end)
+
+test("a layer is not called in a graph where a view of its weight stands beside the weight", function(t)
+  local layer = nn.Linear { 2, 2, bias = false }
+  local weight = layer.weight:detach()
+  local e = t.raises(function()
+    pg.graph(function(g)
+      local x = g:placeholder { "x", shape = { "n", 2 } }
+      local early = x * weight[1] + weight
+      return { y = layer(x) + early }
+    end)
+  end, "a view of 'weight' was used in the graph before its layer was called")
+  t.equal(e.code, "failed_precondition")
+end)
+
 test("functions of parameters are recorded; loose tensors are captured", function(t)
   local layer, loose = nn.Linear { 2, 2, bias = false }, pg.ones { 2 }
   local outside = layer.weight:t()
