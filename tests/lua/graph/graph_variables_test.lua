@@ -133,9 +133,9 @@ test("views of one tensor are taken in once each, used by turns", function(t)
     for _ = 1, 3 do y = y * loose[1] + loose[2] end
     return { y = y, whole = loose + 0 }
   end)
-  local names, count = {}, 0
+  local seen, count = {}, 0
   for name in g:dot():gmatch "captured[_%d]*" do
-    if not names[name] then names[name], count = true, count + 1 end
+    if not seen[name] then seen[name], count = true, count + 1 end
   end
   t.equal(count, 3, g:dot())
   t.equal(pg.Session { g }:run("y", { x = pg.tensor { 1, 1 } }), { 10, 36 })
