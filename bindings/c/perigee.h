@@ -350,6 +350,13 @@ PGC_API int32_t pgc_dist_finish(uint64_t number);
 PGC_API int32_t pgc_drop_memory(pgc_tensor *tensor);
 PGC_API int32_t pgc_renew_memory(pgc_tensor *tensor);
 PGC_API int32_t pgc_dist_set_deadline(double seconds, double *old);
+/* The group of these devices of this process, by member: *group is 0 where no engine serves them (a plugin with
+ * pg.device_collectives), and what on_devices takes. */
+PGC_API int32_t pgc_dist_device_group(const int32_t *devices, uint32_t count, int64_t *group);
+/* Queues PG_COLLECTIVE_ALL_REDUCE, REDUCE, BROADCAST or ALL_GATHER of dense tensors, `rows` times `count`, one of each
+ * member a row, and does not wait. root: a member. Inputs may be outputs. */
+PGC_API int32_t pgc_dist_on_devices(int64_t group, uint32_t kind, uint32_t reduction, int32_t root, uint32_t rows,
+                                    uint32_t count, pgc_tensor *const *inputs, pgc_tensor *const *outputs);
 /* Whether every rank says before a collective what it is about to call (operator, shape, dtype, and the line of
  * pgc_set_origin), so that all fail, naming both sides, where they do not agree. All ranks set it alike. */
 PGC_API void pgc_dist_set_agreement(int32_t on);

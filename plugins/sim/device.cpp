@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "meeting.hpp"
 #include "perigee/kernels/reference/copy.hpp"
 
 namespace sim {
@@ -230,6 +231,47 @@ void Device::launch(uint32_t device, pg::Ticket ticket, const char* op, const st
   queue(device, ticket, op, touches, {PG_ACTIVITY_KERNEL, 0}, std::move(body));
 }
 
+Use Device::use_bytes(uint32_t device, pg_address address, uint64_t bytes, const char* what) {
+  return alive(device).memory.use(address.buffer, address.offset, bytes, what);
+}
+
+// Whose work is behind whose, once the call is over: all members' behind all, or the root's and the others'.
+static bool is_behind(uint32_t kind, size_t root, size_t member, size_t other) {
+  if (kind == PG_COLLECTIVE_BROADCAST) return other == root;
+  if (kind == PG_COLLECTIVE_REDUCE) return member == root;
+  return true;
+}
+
+void Device::queue_collective(const std::vector<Member>& members, uint32_t kind, size_t root,
+                              const std::shared_ptr<Meeting>& meeting) {
+  std::unique_lock faults(faults_);
+  const int64_t n = ++collectives_;
+  const bool fails = settings_.fail_collective.hits(n), cuts = settings_.cut_link.hits(n);
+  if (settings_.stick.hits(n)) meeting->hold_last();
+  faults.unlock();
+  if (cuts) settings_.links.cut(static_cast<int32_t>(members[0].device), static_cast<int32_t>(members[1].device), true);
+  if (fails)
+    meeting->fail_at_once(
+        pg::format("collective %lld fails because PERIGEE_SIM_FAIL says so", static_cast<long long>(n)));
+  // Seats first: should one member's queue refuse, the others that have it already are told.
+  std::vector<std::shared_ptr<Seat>> seats(members.size());
+  std::vector<Snapshot> before(members.size());
+  for (size_t k = 0; k < members.size(); k++)
+    if (members[k].ticket.stream != 0) seats[k] = std::make_shared<Seat>(meeting, k);
+  for (size_t k = 0; k < members.size(); k++) {
+    const Member& each = members[k];
+    if (!seats[k]) continue;
+    queue(each.device, each.ticket, "collective", each.touches, {PG_ACTIVITY_PEER, each.bytes},
+          [seat = std::move(seats[k])] { seat->take(); });
+    before[k] = order_.record(each.ticket.stream);
+  }
+  const bool pairs = kind == PG_COLLECTIVE_SEND || kind == PG_COLLECTIVE_RECEIVE;
+  for (size_t k = 0; k < members.size(); k++)
+    for (size_t j = 0; j < members.size(); j++)
+      if (j != k && before[j] && members[k].ticket.stream != 0 && (pairs || is_behind(kind, root, k, j)))
+        order_.wait(members[k].ticket.stream, before[j]);
+}
+
 void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
                         Activity activity, std::function<void()> body) {
   std::unique_lock faults(faults_);
@@ -260,6 +302,12 @@ uint64_t Device::native(uint32_t device, const char* what, uint64_t handle) {
   if (word == "fail.alloc") return set(settings_.fail_alloc, allocs_);
   if (word == "fail.launch") return set(settings_.fail_launch, launches_);
   if (word == "fail.copy") return set(settings_.fail_copy, copies_);
+  if (word == "fail.collective") return set(settings_.fail_collective, collectives_);
+  if (word == "cut" || word == "mend") {
+    one(static_cast<uint32_t>(handle));
+    settings_.links.cut(static_cast<int32_t>(device), static_cast<int32_t>(handle), word == "cut");
+    return 0;
+  }
   if (word == "lose") return set(settings_.lose_device, launches_);
   pg::fail_support(pg::format("sim has no '%s'", what));
 }
@@ -339,6 +387,7 @@ void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& val
 }
 
 bool Device::busy() {
+  if (collectives.busy()) return true;
   std::lock_guard lock(mutex_);
   if (!streams_.empty() || !events_.empty()) return true;
   for (const auto& device : devices_) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives.hpp"
 #include "memory.hpp"
 #include "perigee/device.hpp"
 #include "perigee/profiler.hpp"
@@ -16,6 +17,16 @@
 #include "stream.hpp"
 
 namespace sim {
+
+class Meeting;
+
+// Of a collective, in order.
+struct Member {
+  uint32_t device = 0;
+  pg::Ticket ticket{0, 0};
+  std::vector<Touch> touches;  // empty, with the ticket's stream 0: takes no part
+  uint64_t bytes = 0;
+};
 
 class Device {
  public:
@@ -36,8 +47,9 @@ class Device {
   void event_wait(uint32_t device, uint64_t event, uint64_t stream);
   bool event_query(uint32_t device, uint64_t event);
   void event_sync(uint32_t device, uint64_t event);
-  // Words of this plugin, for tests: "fail.alloc", "fail.launch", "fail.copy", "lose": from now on, the handle'th (0:
-  // none) as PERIGEE_SIM_FAIL would have it; with a "+" behind it, all from there on.
+  // Words of this plugin, for tests: "fail.alloc", "fail.launch", "fail.copy", "fail.collective", "lose": from now on,
+  // the handle'th (0: none) as PERIGEE_SIM_FAIL would have it; with a "+" behind it, all from there on. "cut", "mend":
+  // the link to device number `handle`.
   uint64_t native(uint32_t device, const char* what, uint64_t handle);
   double event_elapsed(uint32_t device, uint64_t start, uint64_t stop);
   void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
@@ -51,6 +63,11 @@ class Device {
   Use use(uint32_t device, const pg_tensor& tensor, pg_address address, const char* what);
   void launch(uint32_t device, pg::Ticket ticket, const char* op, const std::vector<Touch>& touches,
               std::function<void()> body);
+  // The same for collectives: bytes at an address, and a place in the queues of all members' streams.
+  Use use_bytes(uint32_t device, pg_address address, uint64_t bytes, const char* what);
+  void queue_collective(const std::vector<Member>& members, uint32_t kind, size_t root,
+                        const std::shared_ptr<Meeting>& meeting);
+  void check_number(uint32_t device) { one(device); }
   // Throws where the call's dtypes are switched off.
   void check_coverage(const char* op, const pg_tensor& tensor) const;
 
@@ -58,6 +75,7 @@ class Device {
   bool busy();
 
   pg::ActivityLog activities;  // noted by the streams' threads
+  Collectives collectives{*this};
 
  private:
   struct One {  // a device
@@ -83,7 +101,7 @@ class Device {
   const int process_;  // a child of fork has none of the threads
   std::vector<std::unique_ptr<One>> devices_;
   std::mutex faults_;  // of the counts, and of the settings' faults
-  int64_t allocs_ = 0, launches_ = 0, copies_ = 0;
+  int64_t allocs_ = 0, launches_ = 0, copies_ = 0, collectives_ = 0;
   std::mutex mutex_;
   uint64_t serial_ = 0;
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<Stream>>> streams_;

@@ -48,6 +48,7 @@ class Use {
     if (of_) of_->pending--;
   }
   std::byte* data() const { return of_ ? of_->data + offset_ : nullptr; }
+  uint64_t bytes() const { return bytes_; }
   Touch touch(bool writes) const { return {of_, offset_, offset_ + bytes_, writes}; }
 
  private:

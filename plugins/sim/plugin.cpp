@@ -23,11 +23,33 @@ static void choose_kernels(const std::set<std::string>& missing) {
   for (const std::string& op : missing) {
     size_t gone =
         std::erase_if(pg::kernel_entries(), [&](const pg::KernelEntry& entry) { return op == entry.info.op; });
-    if (gone == 0 && !is_scalar(op)) pg::log(PG_LOG_WARNING, "PERIGEE_SIM_MISSING: there is no kernel for " + op);
+    if (gone == 0 && op != kSwitch && !is_scalar(op))
+      pg::log(PG_LOG_WARNING, "PERIGEE_SIM_MISSING: there is no kernel for " + op);
   }
 }
 
-Plugin::Plugin() : device_(read_settings()), table_(pg::device_table<Plugin>) {
+static Collectives& collectives_of(void* self) { return static_cast<Plugin*>(self)->device().collectives; }
+
+static pg_device_collectives collectives_table() {
+  return {PG_SIZE(pg_device_collectives, abort),
+          0,
+          "sim",
+          Device::type,
+          [](void* self, const pg_device_group* info, uint64_t* group, pg_error* error) {
+            return pg::guard(error, "group_create", [&] { *group = collectives_of(self).create(*info); });
+          },
+          [](void* self, uint64_t group, pg_error* error) {
+            return pg::guard(error, "group_destroy", [&] { collectives_of(self).destroy(group); });
+          },
+          [](void* self, uint64_t group, uint32_t rows, const pg_collective* const* calls, pg_error* error) {
+            return pg::guard(error, "submit", [&] { collectives_of(self).submit(group, rows, calls); });
+          },
+          [](void* self, uint64_t group, const char* reason, pg_error* error) {
+            return pg::guard(error, "abort", [&] { collectives_of(self).abort(group, reason); });
+          }};
+}
+
+Plugin::Plugin() : device_(read_settings()), table_(pg::device_table<Plugin>), collectives_(collectives_table()) {
   if (plugin != nullptr) throw pg::Error(PG_E_FAILED_PRECONDITION, "the simulated accelerator is open already");
   if (device_.settings().gpu) table_.aliases = "gpu";
   choose_kernels(device_.settings().missing);
@@ -40,9 +62,10 @@ const void* Plugin::iface(const char* id) {
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &table_;
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return pg::kernel_table(Device::type);
   if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &pg::profiler_table<Plugin>;
+  if (std::strcmp(id, PG_IFACE_DEVICE_COLLECTIVES) == 0) return &collectives_;
   return nullptr;
 }
 
 }  // namespace sim
 
-PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels,profiler");
+PG_PLUGIN(sim::Plugin, "sim", "0.1.0", "device,kernels,profiler,device_collectives");

@@ -18,6 +18,7 @@ class Plugin {
  private:
   Device device_;
   pg_device table_;
+  pg_device_collectives collectives_{};
 };
 
 // Kernels are not told which instance they belong to; there is only this one.

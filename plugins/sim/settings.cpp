@@ -73,10 +73,17 @@ void read_faults(Settings& out) {
       out.fail_launch = fault;
     else if (what == "copy")
       out.fail_copy = fault;
+    else if (what == "collective")
+      out.fail_collective = fault;
+    else if (what == "cut")
+      out.cut_link = fault;
+    else if (what == "stuck")
+      out.stick = fault;
     else if (what == "lost")
       out.lose_device = fault;
     else
-      pg::fail_argument(pg::format("%s: '%s' is not one of alloc, launch, copy, lost", name, what.c_str()));
+      pg::fail_argument(
+          pg::format("%s: '%s' is not one of alloc, launch, copy, collective, cut, stuck, lost", name, what.c_str()));
   }
 }
 

@@ -22,15 +22,18 @@ struct Fault {
 
 struct Settings {
   uint32_t devices = 1;
-  bool gpu = false;     // answers to the alias "gpu"
-  int64_t jitter = 0;   // microseconds: each task waits up to this long before it starts
-  uint64_t seed = 0;    // of the jitter
-  uint64_t memory = 0;  // bytes a device has; 0: as much as the host
-  Fault fail_alloc;     // an allocation fails, counted over all devices
-  Fault fail_launch;    // a launch fails on its stream
-  Fault fail_copy;      // an upload, download, copy, fill or peer copy fails on its stream
-  Fault lose_device;    // at this launch its device is lost
-  bool races = false;   // unordered accesses of the same bytes are errors
+  bool gpu = false;       // answers to the alias "gpu"
+  int64_t jitter = 0;     // microseconds: each task waits up to this long before it starts
+  uint64_t seed = 0;      // of the jitter
+  uint64_t memory = 0;    // bytes a device has; 0: as much as the host
+  Fault fail_alloc;       // an allocation fails, counted over all devices
+  Fault fail_launch;      // a launch fails on its stream
+  Fault fail_copy;        // an upload, download, copy, fill or peer copy fails on its stream
+  Fault fail_collective;  // a collective over several devices fails on all of them
+  Fault cut_link;         // at this collective the link between its first two members is cut
+  Fault stick;            // to this collective its last member does not come before the deadline
+  Fault lose_device;      // at this launch its device is lost
+  bool races = false;     // unordered accesses of the same bytes are errors
   Links links;
   std::set<std::string> missing;                             // operators that have no kernel here
   std::map<std::string, std::set<uint32_t>> missing_dtypes;  // by operator, or "*": dtypes that it does not take

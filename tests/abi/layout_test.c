@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The frozen layout of perigee/plugin.h and perigee/profiler.h on 64-bit hosts: where every field of every struct lies,
- * and the size of each. It compiles or it does not. A line that no longer holds means that plugins built before would
- * read the wrong bytes: mend the header, not this file. A field that is appended gets a line here (and the size of its
- * struct a new number); nothing else may change.
+ * The frozen layout of perigee/plugin.h, perigee/profiler.h and perigee/device_collectives.h on 64-bit hosts: where
+ * every field of every struct lies, and the size of each. It compiles or it does not. A line that no longer holds means
+ * that plugins built before would read the wrong bytes: mend the header, not this file. A field that is appended gets a
+ * line here (and the size of its struct a new number); nothing else may change.
  */
+#include "perigee/device_collectives.h"
 #include "perigee/plugin.h"
 #include "perigee/profiler.h"
 
@@ -587,5 +588,19 @@ IS(PG_ACTIVITY_KERNEL, 1);
 IS(PG_ACTIVITY_UPLOAD, 2);
 IS(PG_ACTIVITY_DOWNLOAD, 3);
 IS(PG_ACTIVITY_PEER, 4);
+
+SIZE(pg_device_group, 16);
+AT(pg_device_group, size, 0);
+AT(pg_device_group, count, 4);
+AT(pg_device_group, devices, 8);
+SIZE(pg_device_collectives, 56);
+AT(pg_device_collectives, size, 0);
+AT(pg_device_collectives, reserved, 4);
+AT(pg_device_collectives, name, 8);
+AT(pg_device_collectives, device_type, 16);
+AT(pg_device_collectives, group_create, 24);
+AT(pg_device_collectives, group_destroy, 32);
+AT(pg_device_collectives, submit, 40);
+AT(pg_device_collectives, abort, 48);
 
 int main(void) { return 0; }

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "perigee/device_collectives.h"
 #include "perigee/plugin.h"
 #include "perigee/profiler.h"
 
@@ -29,6 +30,7 @@ pg_plugin entry;         // the real one's
 pg_device real, device;  // its table, and ours
 pg_kernels real_kernels, kernels;
 pg_profiler real_profiler, profiler;
+pg_device_collectives real_collectives, collectives;
 std::string type = "mutant";
 int opened = 0;
 std::mutex mutex;
@@ -412,6 +414,37 @@ int32_t drain(void* self, const pg_activity_sink* sink, uint64_t* lost, pg_error
   return PG_OK;
 }
 
+// ---- collectives ----
+
+int32_t group_create(void* self, const pg_device_group* info, uint64_t* group, pg_error* error) {
+  const uint32_t others[] = {0, 1};
+  pg_device_group twice = *info;
+  if (is("group_twice") && info->devices[0] == info->devices[1]) twice.devices = others;
+  return real_collectives.group_create(self, &twice, group, error);
+}
+
+int32_t submit(void* self, uint64_t group, uint32_t rows, const pg_collective* const* calls, pg_error* error) {
+  std::vector<pg_collective> changed;
+  for (uint32_t i = 0; i < 2 * rows; i++) {
+    changed.push_back(*calls[i]);
+    pg_collective& call = changed.back();
+    const bool reduces = call.kind == PG_COLLECTIVE_ALL_REDUCE;
+    if (is("mean_is_sum") && call.reduction == PG_REDUCE_MEAN) call.reduction = PG_REDUCE_SUM;
+    if (is("root_off") && call.kind == PG_COLLECTIVE_BROADCAST) call.peer = 1 - call.peer;
+    if (is("any_root") && call.kind == PG_COLLECTIVE_BROADCAST) call.peer &= 1;
+    if (is("reduce_short") && reduces && call.count > 1) call.count--;
+    if (is("one_row") && reduces && i >= 2) call.kind = PG_COLLECTIVE_BARRIER;
+    if (is("sends_nothing") && (call.kind == PG_COLLECTIVE_SEND || call.kind == PG_COLLECTIVE_RECEIVE)) call.count = 0;
+  }
+  std::vector<const pg_collective*> list;
+  for (const pg_collective& each : changed) list.push_back(&each);
+  return real_collectives.submit(self, group, rows, list.data(), error);
+}
+
+int32_t abort_group(void* self, uint64_t group, const char* reason, pg_error* error) {
+  return is("abort_ignored") ? PG_OK : real_collectives.abort(self, group, reason, error);
+}
+
 // ---- the plugin ----
 
 int32_t open(const pg_host* host, void** self, pg_error* error) {
@@ -458,6 +491,13 @@ int32_t open(const pg_host* host, void** self, pg_error* error) {
   profiler.device_type = type.c_str();
   profiler.start = start;
   profiler.drain = drain;
+  const auto* carried = static_cast<const pg_device_collectives*>(entry.iface(*self, PG_IFACE_DEVICE_COLLECTIVES));
+  std::memcpy(&real_collectives, carried, carried->size);
+  collectives = real_collectives;
+  collectives.device_type = type.c_str();
+  collectives.group_create = group_create;
+  collectives.submit = submit;
+  collectives.abort = abort_group;
   return PG_OK;
 }
 
@@ -467,6 +507,7 @@ const void* iface(void* self, const char* id) {
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return is("moving_table") ? &(copies[next++ % 64] = device) : &device;
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return &kernels;
   if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &profiler;
+  if (std::strcmp(id, PG_IFACE_DEVICE_COLLECTIVES) == 0) return &collectives;
   return is("any_table") ? &device : entry.iface(self, id);
 }
 
@@ -480,6 +521,14 @@ int32_t close(void* self, pg_error* error) {
 
 extern "C" {
 extern __attribute__((visibility("default"))) const pg_plugin pg_plugin_v1;
-const pg_plugin pg_plugin_v1 = {PG_MAGIC, PG_SIZE(pg_plugin, close), PG_ABI_MINOR, 0,     "mutant",
-                                "1.0.0",  "device,kernels,profiler", open,         iface, close};
+const pg_plugin pg_plugin_v1 = {PG_MAGIC,
+                                PG_SIZE(pg_plugin, close),
+                                PG_ABI_MINOR,
+                                0,
+                                "mutant",
+                                "1.0.0",
+                                "device,kernels,profiler,device_collectives",
+                                open,
+                                iface,
+                                close};
 }

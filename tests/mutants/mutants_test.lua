@@ -9,11 +9,12 @@ local process = require "process"
 
 local folder, cases = os.getenv("PERIGEE_MUTANTS"), os.getenv("PERIGEE_CASES") or "tests"
 -- Slow enough that what does not wait is found out, small enough that what leaks is.
-local settings = "PERIGEE_SIM_MEMORY=256MB PERIGEE_SIM_JITTER=%d PERIGEE_SIM_SEED=1"
+local settings = "PERIGEE_SIM_MEMORY=256MB PERIGEE_SIM_JITTER=%d PERIGEE_SIM_SEED=1 PERIGEE_SIM_DEVICES=%d"
 
 local function conform(t, mutant, words, jitter, library)
+  local environment = settings:format(jitter or 0, words:find "collectives" and 2 or 1)
   local text = process.run(("PERIGEE_MUTANT=%s %s '%s' conform '%s/%s.so' --json --cases '%s' %s"):format(
-    mutant, settings:format(jitter or 0), process.need_perigee(t), folder, library or "mutant", cases, words))
+    mutant, environment, process.need_perigee(t), folder, library or "mutant", cases, words))
   local json
   for line in text:gmatch("[^\n]+") do json = line:sub(1, 1) == "{" and line or json end
   if not json then error("conform prints: " .. text, 0) end
@@ -78,6 +79,11 @@ local mutants = {
     profile_backwards = "work is told by its number", profile_overlaps = "work is told by its number",
     profile_again = "what was told is forgotten", profile_little = "the newest activities are kept",
     profile_counts = "the newest activities are kept", profile_oldest = "the newest activities are kept" },
+  { "collectives", "--level 5 --group collectives", 0,
+    group_twice = "what makes no sense is refused", any_root = "what makes no sense is refused",
+    mean_is_sum = "every kind does what it says", root_off = "every kind does what it says",
+    reduce_short = "every kind does what it says", one_row = "rows are done in their order",
+    sends_nothing = "sends and receives pair up", abort_ignored = "a broken group fails until it is destroyed" },
   { "kernels", "--level 5 --group kernels --ops uniform", 0, uniform_bit = "uniform/" },
 }
 

@@ -5,6 +5,7 @@
 
 #include "api.hpp"
 #include "call/collective.hpp"
+#include "call/device_collective.hpp"
 #include "tensor/dropped.hpp"
 
 using namespace perigee;
@@ -118,6 +119,29 @@ int32_t pgc_dist_begin_send(int64_t group, pgc_tensor* tensor, int32_t peer, int
     Group& among = find_group(group);
     Tensor& x = eager(tensor, "t");
     *number = note({&among, begin_send(among, x, peer, tag), TensorRef::share(&x), nullptr, "dist.send", false});
+  });
+}
+
+int32_t pgc_dist_device_group(const int32_t* devices, uint32_t count, int64_t* group) {
+  return run("dist.mirrored", [&] {
+    std::vector<Device*> list;
+    for (uint32_t i = 0; i < count; i++) list.push_back(&device(devices[i]));
+    *group = find_device_group(list);
+  });
+}
+
+int32_t pgc_dist_on_devices(int64_t group, uint32_t kind, uint32_t reduction, int32_t root, uint32_t rows,
+                            uint32_t count, pgc_tensor* const* inputs, pgc_tensor* const* outputs) {
+  return run("dist.mirrored", [&] {
+    std::vector<std::vector<Tensor*>> in(rows), out(rows);
+    for (uint32_t i = 0; i < rows * count; i++) {
+      settle(inputs[i]);
+      settle(outputs[i]);
+      in[i / count].push_back(&eager(inputs[i], "t"));
+      out[i / count].push_back(&eager(outputs[i], "output"));
+    }
+    if (count != devices_of_group(group).size()) pg::fail_argument("a row has one tensor of each device of the group");
+    run_on_devices(group, kind, reduction, root, in, out);
   });
 }
 

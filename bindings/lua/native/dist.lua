@@ -94,6 +94,34 @@ function M.renew_memory(t)
   check(rc, "renew_memory")
 end
 
+-- PG_COLLECTIVE_* and PG_REDUCE_*.
+local KINDS = { all_reduce = 2, reduce = 3, broadcast = 4, all_gather = 5 }
+local REDUCTIONS = { sum = 0, mean = 1, max = 2, min = 3 }
+
+---The number of the group of these devices of this process; nil where no engine serves them.
+---@param devices integer[]
+function M.device_group(devices)
+  check(C.pgc_dist_device_group(ffi.new("int32_t[?]", #devices, devices), #devices, number), "dist.mirrored")
+  return number[0] ~= 0 and tonumber(number[0]) or nil
+end
+
+---Queues a collective over a group of devices: rows of dense tensors, one of each device in each, as inputs and
+---outputs, which may be the same. root: a member, from 0, of reduce and broadcast.
+function M.on_devices(group, kind, reduction, root, inputs, outputs)
+  local rows, count = #inputs, inputs[1] and #inputs[1] or 0
+  if rows * count == 0 then return end
+  local ins, outs = ffi.new("pgc_tensor *[?]", rows * count), ffi.new("pgc_tensor *[?]", rows * count)
+  for r = 1, rows do
+    for k = 1, count do
+      local x, y = inputs[r][k], outputs[r][k]
+      tensor.check_open(x, kind)
+      tensor.check_open(y, kind)
+      ins[(r - 1) * count + k - 1], outs[(r - 1) * count + k - 1] = x.ptr, y.ptr
+    end
+  end
+  check(C.pgc_dist_on_devices(group, KINDS[kind], REDUCTIONS[reduction], root, rows, count, ins, outs), kind)
+end
+
 ---Lets what has begun go on, without waiting. Answers whether it is over.
 function M.look(begun)
   check(C.pgc_dist_look(begun, over), "all_reduce")

@@ -21,7 +21,8 @@ struct PartOption {
 
 // Of a library that is not loaded yet.
 std::vector<Finding> conform_library(const std::string& path);
-// Of a device: memory, copies, streams, threads, profiler, or one of these groups. Waits for all that it starts.
+// Of a device: memory, copies, streams, threads, profiler, collectives, or one of these groups. Waits for all that it
+// starts.
 std::vector<Finding> conform_device(Device& device, const std::string& group = {});
 // Of a plugin's sources, transforms and codecs (perigee/data.h); none where it has no such thing. Loads it.
 std::vector<Finding> conform_parts(const std::string& path, const std::vector<PartOption>& given);

@@ -128,6 +128,7 @@ struct Check {
 std::vector<Check> memory_checks();
 std::vector<Check> copy_checks();
 std::vector<Check> stream_checks();
-std::vector<Check> profiler_checks();  // of a plugin with that interface
+std::vector<Check> profiler_checks();                        // of a plugin with that interface
+std::vector<Check> collective_checks(const Device& device);  // the same; none of a device that is the plugin's only one
 
 }  // namespace perigee::conform

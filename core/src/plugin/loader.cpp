@@ -19,6 +19,7 @@
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "call/signature.hpp"
+#include "collective/devices.hpp"
 #include "collective/group.hpp"
 #include "data/run.hpp"
 #include "device/list.hpp"
@@ -197,6 +198,8 @@ void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_COMPILER, "compiler", plugin.compiler, copy_compiler);
   fetch_table(plugin, PG_IFACE_DATA, "data", plugin.data, copy_data);
   fetch_table(plugin, PG_IFACE_PROFILER, "profiler", plugin.profiler, copy_profiler);
+  fetch_table(plugin, PG_IFACE_DEVICE_COLLECTIVES, "device_collectives", plugin.device_collectives,
+              copy_device_collectives);
 }
 
 void close_plugin(LoadedPlugin& plugin) noexcept {
@@ -309,6 +312,7 @@ void shutdown() {
   l.shut_down = true;
   drain_devices();  // nothing may be running when prepared kernels go
   close_groups();
+  close_device_groups();
   end_signatures();
   close_devices();
   for (auto plugin = l.opened.rbegin(); plugin != l.opened.rend(); ++plugin) close_plugin(**plugin);

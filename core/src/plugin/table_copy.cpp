@@ -61,6 +61,8 @@ template <>
 constexpr uint32_t kKnown<pg_codec_info> = PG_SIZE(pg_codec_info, encode);
 template <>
 constexpr uint32_t kKnown<pg_profiler> = PG_SIZE(pg_profiler, drain);
+template <>
+constexpr uint32_t kKnown<pg_device_collectives> = PG_SIZE(pg_device_collectives, abort);
 
 template <class T>
 T copy_struct(const void* raw, const std::string& where, uint32_t required) {
@@ -363,6 +365,19 @@ const pg_profiler* copy_profiler(const void* raw, TableMemory& keep) {
   require(table->start, where, "start");
   require(table->stop, where, "stop");
   require(table->drain, where, "drain");
+  return table;
+}
+
+const pg_device_collectives* copy_device_collectives(const void* raw, TableMemory& keep) {
+  const std::string where = PG_IFACE_DEVICE_COLLECTIVES;
+  auto* table =
+      keep_table(copy_struct<pg_device_collectives>(raw, where, PG_SIZE(pg_device_collectives, device_type)), keep);
+  require(table->name, where, "name");
+  require(table->device_type, where, "device_type");
+  require(table->group_create, where, "group_create");
+  require(table->group_destroy, where, "group_destroy");
+  require(table->submit, where, "submit");
+  require(table->abort, where, "abort");
   return table;
 }
 

@@ -8,6 +8,7 @@
 
 #include "perigee/compiler.h"
 #include "perigee/data.h"
+#include "perigee/device_collectives.h"
 #include "perigee/plugin.hpp"
 #include "perigee/profiler.h"
 
@@ -28,5 +29,6 @@ const pg_collectives* copy_collectives(const void* raw, TableMemory& keep);
 const pg_compiler* copy_compiler(const void* raw, TableMemory& keep);
 const pg_data* copy_data(const void* raw, TableMemory& keep);
 const pg_profiler* copy_profiler(const void* raw, TableMemory& keep);
+const pg_device_collectives* copy_device_collectives(const void* raw, TableMemory& keep);
 
 }  // namespace perigee

@@ -9,6 +9,7 @@
 
 #include "perigee/compiler.h"
 #include "perigee/data.h"
+#include "perigee/device_collectives.h"
 #include "perigee/plugin.hpp"
 #include "perigee/profiler.h"
 
@@ -34,6 +35,7 @@ struct LoadedPlugin {
   const pg_compiler* compiler = nullptr;
   const pg_data* data = nullptr;
   const pg_profiler* profiler = nullptr;
+  const pg_device_collectives* device_collectives = nullptr;
   std::vector<std::shared_ptr<void>> keep;  // library handle, table copies
   // From the manifest beside the library, which may be absent.
   bool has_manifest = false, duplicate = false;

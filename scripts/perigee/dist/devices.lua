@@ -2,7 +2,8 @@
 -- The strategy of one process with many devices, each of which is one replica. They take turns (lockstep.lua), which
 -- keeps all of them busy where devices are asynchronous.
 --
--- Gradients are summed on the first device, in the order of devices; it alone updates, and the others copy what it has.
+-- Gradients are summed on the first device, in the order of devices; it alone updates, and the others copy what it has:
+-- by the engine of their type of device (core/docs/decisions/0027) where there is one, else by copies between them.
 
 local native = require "perigee.native"
 local gradients = require "perigee.dist.gradients"
@@ -135,6 +136,22 @@ local function used(lists)
   return any
 end
 
+-- The number of an engine's group of these devices, or nil.
+local function group_of(self) return #self._numbers > 1 and native.dist.device_group(self._numbers) or nil end
+
+-- The sum of what each device has, by device; but for the first, only with `to_all`. It may write into what it gets.
+local function add_up(self, flats, to_all)
+  local group, devices = group_of(self), self._devices
+  if group then
+    native.dist.on_devices(group, to_all and "all_reduce" or "reduce", "sum", 0, { flats }, { flats })
+    return flats
+  end
+  local totals = { flats[1] }
+  for k = 2, #devices do totals[1] = totals[1] + flats[k]:to(devices[1]) end
+  for k = 2, to_all and #devices or 1 do totals[k] = totals[1]:to(devices[k]) end
+  return totals
+end
+
 -- The first device's gradients become the sum of all, each times its weight; with `to_all`, so do the others'.
 local function sum(self, params, weights, to_all)
   local lists, devices = {}, self._devices
@@ -142,18 +159,14 @@ local function sum(self, params, weights, to_all)
   self._last = { params = params, any = used(lists) }
   pg().no_grad(function()
     for _, bucket in ipairs(gradients.buckets(params, self._last.any)) do
-      local total
+      local own, flats = {}, {}
       for k = 1, #devices do
-        local own = {}
-        for n, i in ipairs(bucket.index) do own[n] = lists[k][i] end
-        local flat = gradients.flatten(own, weights[k]):to(devices[1])
-        total = total and total + flat or flat
+        own[k] = {}
+        for n, i in ipairs(bucket.index) do own[k][n] = lists[k][i] end
+        flats[k] = gradients.flatten(own[k], weights[k])
       end
-      for k = 1, to_all and #devices or 1 do
-        local own = {}
-        for n, i in ipairs(bucket.index) do own[n] = lists[k][i] end
-        gradients.unflatten(own, k == 1 and total or total:to(devices[k]))
-      end
+      local totals = add_up(self, flats, to_all)
+      for k = 1, to_all and #devices or 1 do gradients.unflatten(own[k], totals[k]) end
     end
   end)
 end
@@ -465,5 +478,5 @@ return function(given)
   local names = {}
   for k, device in ipairs(devices) do names[k] = ("replica %d (%s)"):format(k - 1, device) end
   return new_strategy(kind, { num_replicas_in_sync = #devices, rank = 0, _numbers = numbers, _devices = devices,
-                              _names = names, _twins = new_twins(devices), _asking = {} })
+                              _names = names, _twins = new_twins(devices, numbers), _asking = {} })
 end

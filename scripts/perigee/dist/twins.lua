@@ -22,20 +22,39 @@ function Twins:add(where, t, what)
   self.of[t] = {}
 end
 
--- Twins of one tensor, where it is another one than it was, or has been written to.
-local function follow(self, t, twins)
+local function copy_to_twins(self, t, twins)
+  for k = 2, #self.devices do
+    local twin, copy = twins[k], t:detach():to(self.devices[k])
+    self.has_empty = self.has_empty or copy:numel() == 0
+    if not twin then
+      twins[k] = pg().keep(copy)
+    elseif twin.dtype == copy.dtype and twin.shape == copy.shape then
+      twin:copy_(copy)
+    else
+      native.assign(twin, copy)
+    end
+  end
+end
+
+-- Whether a tensor and its twins are there, alike, and dense: then an engine can carry the one to the others.
+local function is_ready(self, t, twins)
+  if t:numel() == 0 or not t:is_contiguous() then return false end
+  for k = 2, #self.devices do
+    local twin = twins[k]
+    if not twin or twin.dtype ~= t.dtype or twin.shape ~= t.shape or not twin:is_contiguous() then return false end
+  end
+  return true
+end
+
+-- Twins of one tensor, where it is another one than it was, or has been written to. `rows`: where it is put in place of
+-- copying it, with its twins behind it, for an engine.
+local function follow(self, t, twins, rows)
   local storage, version = native.storage(t), native.version_of(t)
   if twins.storage ~= storage or twins.version ~= version then
-    for k = 2, #self.devices do
-      local twin, copy = twins[k], t:detach():to(self.devices[k])
-      self.has_empty = self.has_empty or copy:numel() == 0
-      if not twin then
-        twins[k] = pg().keep(copy)
-      elseif twin.dtype == copy.dtype and twin.shape == copy.shape then
-        twin:copy_(copy)
-      else
-        native.assign(twin, copy)
-      end
+    if rows and is_ready(self, t, twins) then
+      rows[#rows + 1] = { t, twins = twins, unpack(twins, 2, #self.devices) }
+    else
+      copy_to_twins(self, t, twins)
     end
     twins.storage, twins.version = storage, version
   end
@@ -45,15 +64,27 @@ local function follow(self, t, twins)
   end
 end
 
+-- fn(rows), and then what it has put there goes from the first device to the others.
+local function with_rows(self, fn)
+  local group = #self.devices > 1 and native.dist.device_group(self.numbers)
+  local rows = group and {} or nil
+  fn(rows)
+  if not rows or not rows[1] then return end
+  local ok, problem = pcall(native.dist.on_devices, group, "broadcast", "sum", 0, rows, rows)
+  if ok then return end
+  for _, row in ipairs(rows) do row.twins.version = nil end -- they have not got it
+  error(problem, 0)
+end
+
 ---Brings all devices to what the first one has: all tensors, or those of a list.
 ---@param list? perigee.Tensor[]
 function Twins:follow(list)
-  pg().no_grad(function()
+  pg().no_grad(with_rows, self, function(rows)
     if list then
-      for _, t in ipairs(list) do follow(self, t, self.of[t]) end
+      for _, t in ipairs(list) do follow(self, t, self.of[t], rows) end
     else
       for t, twins in pairs(self.of) do
-        if t.ptr ~= nil then follow(self, t, twins) end
+        if t.ptr ~= nil then follow(self, t, twins, rows) end
       end
     end
   end)
@@ -100,4 +131,7 @@ function Twins:missing(list)
 end
 
 ---@param devices string[]
-return function(devices) return setmetatable({ devices = devices, of = setmetatable({}, { __mode = "k" }) }, Twins) end
+---@param numbers integer[] of the devices
+return function(devices, numbers)
+  return setmetatable({ devices = devices, numbers = numbers, of = setmetatable({}, { __mode = "k" }) }, Twins)
+end
