@@ -166,7 +166,7 @@ TEST_CASE("Sends and receives pair up within a call; others take no part") {
 }
 
 TEST_CASE("A collective that fails does so on all members' streams, and breaks the group") {
-  Sim sim({{"DEVICES", "2"}, {"LINKS", "host-1:/300000"}});
+  Sim sim({{"DEVICES", "2"}, {"LINKS", "host-1:/1000000"}});
   Members m(sim, {0, 1});
   const uint64_t x[2] = {sim.alloc(4, 0), sim.alloc(4, 1)};
   const auto both = [&] {
@@ -215,7 +215,7 @@ TEST_CASE("A collective that fails does so on all members' streams, and breaks t
   }
   SECTION("one that is late") {
     const float value = 1;
-    sim.upload(x[1], &value, 4, m.streams[1], 1);  // takes 0.3 seconds
+    sim.upload(x[1], &value, 4, m.streams[1], 1);  // takes a second
     auto calls = both();
     calls[0].deadline = calls[1].deadline = 0.02;
     REQUIRE(m.submit(calls).code == PG_OK);

@@ -124,7 +124,7 @@ test("a link that is cut, a device that is lost, one that is late: named, and no
   end
   fails("PERIGEE_SIM_LINKS=0-2:cut,0-1:cut,1-2:cut", "the link from sim:%d to sim:%d is cut")
   fails("PERIGEE_SIM_FAIL=lost:60", "sim:%d is lost")
-  fails("PERIGEE_SIM_LINKS=0-2:/900000", "took more than 0.2 seconds: its bytes are under way", "d.deadline(0.2)\n")
+  fails("PERIGEE_SIM_LINKS=0-2:/900000", "broadcast: took more than 0.2 seconds: ", "d.deadline(0.2)\n")
 end)
 
 test("what groups of devices may be", function()

@@ -65,9 +65,9 @@ end
 
 test("none hangs, none spoils a checkpoint, and all runs end in the same bits", function(t)
   local perigee, script = process.need_perigee(t), process.file(TRAINS)
-  local function run(before, settings, dir)
+  local function run(before, settings, dir, deadline)
     local devices = "PERIGEE_SIM_DEVICES=3 PERIGEE_SIM_JITTER=20 PERIGEE_SIM_RACES=1"
-    return process.run(("%s %s %s '%s' '%s' '%s' 0.3"):format(devices, settings, before, perigee, script, dir))
+    return process.run(("%s %s %s '%s' '%s' '%s' %g"):format(devices, settings, before, perigee, script, dir, deadline))
   end
   local function weights(text) return text:match "weights ([^\n]*)" end
   local function folder()
@@ -76,7 +76,7 @@ test("none hangs, none spoils a checkpoint, and all runs end in the same bits", 
     return dir
   end
   local dir = folder()
-  local expected = weights(run("timeout 60", "", dir))
+  local expected = weights(run("timeout 60", "", dir, 0))
   process.run("rm -rf " .. dir)
   t.ok(expected and #expected > 100, "the run that nothing happens to")
   local first, count = tonumber(os.getenv "PERIGEE_FAULT_SEED") or 1, tonumber(os.getenv "PERIGEE_RANDOM_FAULTS") or 12
@@ -84,14 +84,14 @@ test("none hangs, none spoils a checkpoint, and all runs end in the same bits", 
   for seed = first, first + count - 1 do
     local kind, before, settings = draw(generator(seed))
     dir = folder()
-    local text, status = run(before, settings, dir)
+    local text, status = run(before, settings, dir, 0.3)
     local what = ("seed %d, %s %s: "):format(seed, kind, settings)
     if status == 0 then
       t.ok(weights(text) == expected, what .. "other bits:\n" .. text)
     else
       failed = failed + 1
       t.ok(status ~= 124 and (kind == "kill" or status == 1), what .. "status " .. status .. ":\n" .. text)
-      local again, ended = run("timeout 60", "", dir)
+      local again, ended = run("timeout 60", "", dir, 0)
       t.ok(ended == 0 and weights(again) == expected, what .. "goes on otherwise:\n" .. text .. "\n" .. again)
     end
     process.run("rm -rf " .. dir)
