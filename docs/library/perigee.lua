@@ -3,6 +3,7 @@
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
 
 ---@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"complex64"|"complex128"
+---@alias perigee.MemoryFormat "preserve"|"contiguous"|"channels_last"|"channels_last_3d"
 ---@alias perigee.LossName "bce"|"bce_with_logits"|"cosine_embedding"|"cross_entropy"|"ctc"|"focal"|"gaussian_nll"|"hinge"|"hinge_embedding"|"huber"|"kl_div"|"l1"|"margin_ranking"|"mse"|"multi_margin"|"multilabel_soft_margin"|"nll"|"poisson_nll"|"smooth_l1"|"soft_margin"|"triplet_margin"
 ---@alias perigee.MetricName "accuracy"|"auc"|"binary_accuracy"|"error"|"f1"|"mae"|"mse"|"precision"|"recall"|"top_k_accuracy"
 ---@alias perigee.Reduction "mean"|"sum"|"none"
@@ -1793,8 +1794,9 @@ function Layer:state() end
 function Layer:summary(options) end
 
 ---Moves parameters and buffers in place: optimizers and averages that hold them keep working, and take their own state
----along. A dtype applies to floating tensors.
----@param target string # a device ("cuda:0") or a dtype ("bfloat16")
+---along. A dtype applies to floating tensors, a memory format to those with as many axes as it is for:
+---`model:to{memory_format="channels_last"}`.
+---@param target string|{device?: string, dtype?: string, memory_format?: string} # a device or a dtype
 ---@param second? string
 ---@return perigee.Layer
 function Layer:to(target, second) end
@@ -3440,15 +3442,17 @@ function Tensor:clamp_(options, ...) end
 ---@overload fun(arguments: {xs?: perigee.Tensor[], min?: number, max?: number}): perigee.Tensor
 function pg.clamp_all(xs, options, ...) end
 
----A dense copy.
+---A dense copy, in the order of axes that x lies in, or another.
 ---@param x perigee.Tensor # any shape
+---@param options? "preserve"|"contiguous"|"channels_last"|"channels_last_3d"|{memory_format?: "preserve"|"contiguous"|"channels_last"|"channels_last_3d"} # memory_format=preserve
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor}): perigee.Tensor
-function pg.clone(x) end
+---@overload fun(arguments: {x?: perigee.Tensor, memory_format?: "preserve"|"contiguous"|"channels_last"|"channels_last_3d"}): perigee.Tensor
+function pg.clone(x, options) end
 
----A dense copy.
+---A dense copy, in the order of axes that x lies in, or another.
+---@param options? "preserve"|"contiguous"|"channels_last"|"channels_last_3d"|{memory_format?: "preserve"|"contiguous"|"channels_last"|"channels_last_3d"} # memory_format=preserve
 ---@return perigee.Tensor
-function Tensor:clone() end
+function Tensor:clone(options) end
 
 ---The transpose of im2col: columns x [N, C * kh * kw, L] added up where they came from in images of `size`
 ---[N, C, H, W]. PyTorch's nn.functional.fold.
@@ -4173,9 +4177,9 @@ function pg.empty(...) end
 
 ---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function pg.empty_like(x, options) end
 
 ---Calls fn(...) with recording on, inside of no_grad too, and returns what it returns.
@@ -4521,9 +4525,9 @@ function pg.full(...) end
 ---A tensor of x's shape filled with `value`, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
 ---@param value number|boolean
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, value?: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, value?: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function pg.full_like(x, value, options) end
 
 ---y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an error that
@@ -6129,9 +6133,9 @@ function pg.ones(...) end
 
 ---Ones in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function pg.ones_like(x, options) end
 
 ---Products of every element of x [n] with every one of y [m]: [n, m].
@@ -6451,9 +6455,9 @@ function pg.rand(...) end
 
 ---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function pg.rand_like(x, options) end
 
 ---Whole numbers from low (included) to high (excluded): `pg.randint(0, 10, {2, 3})`, `pg.randint(10, {2, 3})`.
@@ -6474,9 +6478,9 @@ function pg.randn(...) end
 ---Normal random numbers, of mean 0 and variance 1, in x's shape, in x's dtype and on its device if not told
 ---otherwise.
 ---@param x perigee.Tensor
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function pg.randn_like(x, options) end
 
 ---The numbers 0 to n-1 in random order.
@@ -7723,9 +7727,9 @@ function pg.zeros(...) end
 
 ---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
 ---@param x perigee.Tensor
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function pg.zeros_like(x, options) end
 
 ---The part of a step's time that places wait for each other where all stages take as long, backward `ratio` times what
@@ -8216,9 +8220,11 @@ function Tensor:chunk(...) end
 ---@return perigee.Tensor
 function Tensor:col2im(...) end
 
----The tensor itself when its elements lie in row-major order, else a copy that does.
+---The tensor itself when its elements lie in row-major order, or in the order of a memory format, else a copy that
+---does.
+---@param ... {memory_format?: "contiguous"|"channels_last"|"channels_last_3d"} # memory_format=contiguous
 ---@return perigee.Tensor
-function Tensor:contiguous() end
+function Tensor:contiguous(...) end
 
 ---Writes a tensor's elements, or a number, into x; the source broadcasts and is converted to x's dtype.
 ---@param source perigee.Tensor|number|boolean
@@ -8279,7 +8285,7 @@ function Tensor:double() end
 function Tensor:embedding_bag(...) end
 
 ---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
 function Tensor:empty_like(options) end
 
@@ -8330,9 +8336,9 @@ function Tensor:free() end
 
 ---A tensor of x's shape filled with `value`, in x's dtype and on its device if not told otherwise.
 ---@param value number|boolean
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
----@overload fun(self: perigee.Tensor, arguments: {value?: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {value?: number|boolean, dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}): perigee.Tensor
 function Tensor:full_like(value, options) end
 
 ---Images x [N, C, H, W] sampled at `grid` [N, Ho, Wo, 2] of (x, y) in [-1, 1], where -1 and 1 are the outer edges, or
@@ -8446,9 +8452,10 @@ function Tensor:int() end
 ---@return perigee.Tensor
 function Tensor:interpolate(...) end
 
----Whether the elements lie in memory one after the other, in the order of the axes.
+---Whether the elements lie in memory one after the other, in the order of the axes or in that of a memory format.
+---@param ... {memory_format?: "contiguous"|"channels_last"|"channels_last_3d"} # memory_format=contiguous
 ---@return boolean
-function Tensor:is_contiguous() end
+function Tensor:is_contiguous(...) end
 
 ---Whether |a - b| <= atol + rtol * |b|, element by element, after broadcasting; infinities only equal themselves.
 ---@param ... perigee.Tensor|number|boolean|{b: perigee.Tensor, rtol?: number, atol?: number, equal_nan?: boolean} # b, rtol=1e-05, atol=1e-08, equal_nan=false
@@ -8589,7 +8596,7 @@ function Tensor:numel() end
 function Tensor:one_hot(...) end
 
 ---Ones in x's shape, in x's dtype and on its device if not told otherwise.
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
 function Tensor:ones_like(options) end
 
@@ -8647,7 +8654,7 @@ function Tensor:put_(...) end
 function Tensor:quantile(...) end
 
 ---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
 function Tensor:rand_like(options) end
 
@@ -8658,7 +8665,7 @@ function Tensor:randint_like(...) end
 
 ---Normal random numbers, of mean 0 and variance 1, in x's shape, in x's dtype and on its device if not told
 ---otherwise.
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
 function Tensor:randn_like(options) end
 
@@ -8796,9 +8803,9 @@ function Tensor:tensordot(...) end
 ---@return perigee.Tensor
 function Tensor:tile(...) end
 
----Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
----`t:to(other)`.
----@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype}
+---Another device, dtype or order of axes in memory: `t:to("cuda:0")`, `t:to("bfloat16")`,
+---`t:to{device="cpu", dtype="float32"}`, `t:to(other)`, `t:to{memory_format="channels_last"}`.
+---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype, memory_format?: perigee.MemoryFormat}
 ---@param second? string
 ---@return perigee.Tensor
 function Tensor:to(target, second) end
@@ -8877,7 +8884,7 @@ function Tensor:zero_() end
 function Tensor:zero_grad() end
 
 ---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
----@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
 ---@return perigee.Tensor
 function Tensor:zeros_like(options) end
 

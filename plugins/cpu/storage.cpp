@@ -120,13 +120,18 @@ void fill_elements(void* target, const void* value, int bytes, int64_t n) {
 
 void refuse_turned(const pg::KernelCall& call) {
   constexpr int64_t kWorthIt = 4096;  // elements
-  if (!pg::is_dense(call.out(0))) return;
+  const pg_tensor& out = call.out(0);
+  if (!pg::fills_memory(out)) return;
+  int order[PG_MAX_RANK];
+  const int axes = pg::axes_by_stride(out, order);
   for (uint32_t i = 0; i < call.input_count(); i++) {
     if (!call.has(i) || pg::element_count(call.in(i)) < kWorthIt) continue;
     const pg_tensor& t = call.in(i);
-    int64_t last = 0;  // the step along the last axis that has one
-    for (uint32_t axis = t.rank; axis-- > 0;) {
-      if (t.shape[axis] == 1 || t.stride[axis] == 0) continue;
+    if (t.rank > out.rank) continue;
+    int64_t last = 0;  // the step along the innermost axis of the result that has one
+    for (int k = 0; k < axes; k++) {
+      const int axis = order[k] - static_cast<int>(out.rank - t.rank);
+      if (axis < 0 || t.shape[axis] == 1 || t.stride[axis] == 0) continue;
       if (last == 0) last = t.stride[axis];
       if (t.stride[axis] < last) pg::fail_support("an input lies turned: a copy of it is taken faster");
     }

@@ -78,7 +78,7 @@ inline void require_all_dense(const pg::KernelCall& call) {
     if (call.has_output(i)) require_dense(call, call.out(i));
   }
 }
-// Refuses large inputs that lie turned, where the result does not: the host then copies them, block by block, which
+// Refuses large inputs that lie turned, seen from the result: the host then copies them, block by block, which
 // takes a half to a fifth of what picking up their elements one by one does.
 void refuse_turned(const pg::KernelCall& call);
 [[noreturn]] inline void refuse(const pg::KernelCall& call) {

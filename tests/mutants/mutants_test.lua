@@ -62,6 +62,7 @@ local mutants = {
     maximum_nan = "maximum/", matmul_off = "matmul/", softmax_off = "softmax/", double_as_float = "exp/",
     bfloat16_cut = "mul/", int_wide = "mul/", bool_two = "logical_not/", extents = "nonzero/" },
   { "strides", "--level 3 --group strides --ops mul", 0, input_strides = "mul/" },
+  { "orders", "--level 3 --group orders --ops mul", 0, order_ignored = "mul/", order_in_place = "mul/" },
   { "empty", "--level 3 --group empty --ops add", 0, empty_fails = "add/" },
   { "aliases", "--level 3 --group aliases --ops mul", 0, over_input = "mul/" },
   { "repeated", "--level 3 --group repeated --ops matmul,neg", 0, stale = "matmul/", second_call = "neg/" },

@@ -91,14 +91,49 @@ function M.is_dense(t)
   return true
 end
 
+---The same for another order: axes from 0, the innermost first. False where the tensor has another number of axes.
+function M.lies_in(t, innermost)
+  local d, expected = C.pgc_describe(pointer(t, "is_contiguous")), 1
+  if d.rank ~= #innermost then return false end
+  for i = 0, d.rank - 1 do
+    if d.shape[i] == 0 then return true end
+  end
+  for _, axis in ipairs(innermost) do
+    if d.shape[axis] ~= 1 and d.stride[axis] ~= expected then return false end
+    expected = expected * d.shape[axis]
+  end
+  return true
+end
+
+-- A row-major tensor has the strides that its sizes give, those of axes of one element too. To four axes without a
+-- loop, which would end the trace of the loop that the call stands in.
+local function steps(d, axis)
+  local size = d.shape[axis + 1]
+  return d.stride[axis] == d.stride[axis + 1] * (size > 0 and size or 1)
+end
+local function is_row_major(d)
+  local rank = d.rank
+  if rank == 0 then return true end
+  if d.stride[rank - 1] ~= 1 then return false end
+  if rank > 1 and not steps(d, rank - 2) then return false end
+  if rank > 2 and not steps(d, rank - 3) then return false end
+  if rank > 3 and not steps(d, rank - 4) then return false end
+  for axis = 0, rank - 5 do
+    if not steps(d, axis) then return false end
+  end
+  return true
+end
+
 ---Writes the sizes of an open tensor into a list { count, value }, for what a call that names no device makes beside
----it; false where the sizes have no numbers yet or such a call makes it elsewhere. `cpu`: the processor's number.
+---it; false where the sizes have no numbers yet, the tensor does not lie in row-major order, or such a call makes it
+---elsewhere. `cpu`: the processor's number.
 function M.set_shape_of(t, list, cpu)
   local scope = C.pgc_device()
   if scope < 0 then scope = C.pgc_default_device() end
   if scope < 0 then scope = cpu end
   if C.pgc_is_graph_tensor(t.ptr) ~= 0 or C.pgc_device_of(t.ptr) ~= scope then return false end
   local d = C.pgc_describe(t.ptr)
+  if not is_row_major(d) then return false end
   local rank, to, from = d.rank, list.value, d.shape
   list.count = rank
   if rank > 0 then to[0] = from[0] end

@@ -54,7 +54,7 @@ extern "C" {
 /* ---- versions, sizes ------------------------------------------------------------------------------------------- */
 
 #define PG_MAGIC 0x31474750u /* "PGG1", little endian */
-#define PG_ABI_MINOR 8u      /* raised by one whenever a field or function is appended */
+#define PG_ABI_MINOR 9u      /* raised by one whenever a field or function is appended */
 #define PG_MAX_RANK 8        /* dimensions of a tensor */
 
 /* The end of `last` in `type`: what a writer stores in `size`. */
@@ -572,6 +572,15 @@ typedef struct pg_device {
                                pg_host.deterministic says 1 */
 #define PG_KERNEL_SCALAR 2u /* since minor 8, with "*" for `op`: of any operator with a scalar expression. Asked behind the
                                kernels that name the operator; pg_call.op tells which it is */
+/* Since minor 9: outputs may lie densely in any order of axes (channels-last, a transposed matrix), and the strides of
+ * pg_call.outputs say in which. Without the flag they are row-major.
+ *
+ * Of an elementwise operator (PG_OP_ELEMENTWISE) the order is that of the inputs: of two axes the one with the larger
+ * stride in the first input that tells them apart (which neither is broadcast along, and both have elements) is the outer
+ * one. Of other operators, outputs of the rank of the first input that is dense in another order than row-major take its
+ * order; those of other ranks are row-major. Inputs that the host makes dense for such a kernel lie in that order too.
+ * A kernel that refuses a call is asked again with row-major outputs, so it may take some orders and not others. */
+#define PG_KERNEL_ANY_ORDER 4u
 
 typedef struct pg_kernel_info {
   uint32_t size;
@@ -586,8 +595,9 @@ typedef struct pg_kernel_info {
   uint64_t spares;
 } pg_kernel_info;
 
-/* A call without its data: what supports and prepare see. Tensors are flat, absent ones NULL. Outputs are dense and
- * row-major, but for one that is written in place. Dimensions are plain numbers here. */
+/* A call without its data: what supports and prepare see. Tensors are flat, absent ones NULL. Outputs are dense, and
+ * row-major where PG_KERNEL_ANY_ORDER is not set, but for one that is written in place. Dimensions are plain numbers
+ * here. */
 typedef struct pg_call {
   uint32_t size;
   uint32_t device;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "builder/rule_check.hpp"
+#include "tensor/order.hpp"
 
 namespace perigee {
 namespace {
@@ -59,6 +60,16 @@ TensorRef emit_cast(Tensor& x, uint32_t dtype) {
 }
 
 TensorRef emit_clone(Tensor& x) { return call1(role_op(Role::clone), {&x}); }
+
+TensorRef emit_row_major(Tensor& x) {
+  const Op& op = role_op(Role::clone);
+  if (op.format_offset == UINT32_MAX) return call1(op, {&x});
+  auto* defaults = static_cast<const uint8_t*>(op.info->defaults);
+  std::vector<uint8_t> attrs(defaults, defaults + op.info->attr_size);
+  const auto format = static_cast<int32_t>(MemoryFormat::contiguous);
+  std::memcpy(attrs.data() + op.format_offset, &format, sizeof format);
+  return call1(op, {&x}, attrs.data());
+}
 
 TensorRef emit_transfer(Tensor& x, Device& device) {
   const Op& op = role_op(Role::transfer);

@@ -38,6 +38,7 @@ TensorRef call1(const Op& op, std::initializer_list<Tensor*> inputs, const void*
 // Roles.
 TensorRef emit_cast(Tensor& x, uint32_t dtype);
 TensorRef emit_clone(Tensor& x);
+TensorRef emit_row_major(Tensor& x);  // a copy that is
 TensorRef emit_transfer(Tensor& x, Device& device);
 
 // A call on its way through the interposers (call/interposers.hpp).

@@ -225,7 +225,7 @@ void run_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& outp
   Pointers given = inputs;
   for (size_t i = 0; i < inputs.size(); i++) {
     if (s.densify[i] == 0) continue;
-    dense[i] = copy_dense(*inputs[i], inputs[i]->meta->dtype);
+    dense[i] = copy_as(*inputs[i], s.dense_metas[i]);
     inputs[i] = dense[i].get();
   }
   launch_seeded(s, inputs, attrs, outputs);
@@ -467,7 +467,7 @@ static void run_known(Signature& s, Tensor* const* inputs, const void* attrs, Te
   if (s.plain) return run_plain_recorded(s, inputs, attrs, outputs, output_count);
   if (s.how == How::decompose) return run_decomposed(s, inputs, attrs, outputs, output_count);
   if (s.how == How::reshape_copy) {
-    TensorRef dense = emit_clone(*inputs[0]);
+    TensorRef dense = emit_row_major(*inputs[0]);
     SmallVector<Tensor*, 4> again(inputs, inputs + s.inputs.size());
     again[0] = dense.get();
     return call(*s.op, again.data(), static_cast<uint32_t>(again.size()), s.groups.data(), attrs, 0, outputs,

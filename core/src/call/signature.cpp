@@ -10,6 +10,7 @@
 #include "base/parallel.hpp"
 #include "builder/rule_check.hpp"
 #include "call/collective.hpp"
+#include "tensor/order.hpp"
 
 namespace perigee {
 namespace {
@@ -120,10 +121,65 @@ struct Maker {
     s.outputs[0].meta = key.inputs[0]->meta;
   }
 
+  // ---- orders of axes ----
+
+  // As results of elementwise operators lie: where the order is another than row-major, true.
+  bool order_elementwise() {
+    bool any = false;
+    std::vector<const Meta*> operands;
+    for (const MetaRef& x : s.inputs) operands.push_back(x.get());
+    for (OutputPlan& o : s.outputs) {
+      o.meta = meta_like_operands(o.meta, operands.data(), static_cast<uint32_t>(operands.size()));
+      any |= !o.meta->contiguous;
+    }
+    return any;
+  }
+  // Others follow the first input that is dense in another order.
+  bool order_like_input() {
+    bool any = false;
+    for (const MetaRef& x : s.inputs) {
+      if (!x || !x->dense || x->contiguous) continue;
+      const AxisOrder order = order_of(*x);
+      for (OutputPlan& o : s.outputs) {
+        if (o.meta->rank != x->rank || o.dynamic || o.meta->symbolic) continue;
+        o.meta = ordered_meta(o.meta->dtype, o.meta->rank, o.meta->shape, order);
+        any |= !o.meta->contiguous;
+      }
+      break;
+    }
+    return any;
+  }
+  // For a kernel that takes any order; false: there is none but row-major.
+  bool order_outputs() {
+    if (key.in_place) return ordered_ = s.inputs[0]->dense && !s.inputs[0]->contiguous;
+    for (const OutputPlan& o : s.outputs) plain_.push_back(o.meta);
+    return ordered_ = key.op->info->traits & PG_OP_ELEMENTWISE ? order_elementwise() : order_like_input();
+  }
+  void show_row_major() {
+    for (size_t i = 0; i < plain_.size(); i++) s.outputs[i].meta = plain_[i];
+    plain_.clear();
+    ordered_ = false;
+  }
+
+  void choose_clone() {
+    s.how = How::clone;
+    if (key.op->format_offset == UINT32_MAX || key.in_place) return;
+    int32_t choice;
+    std::memcpy(&choice, static_cast<const uint8_t*>(key.attrs) + key.op->format_offset, sizeof choice);
+    const auto format = static_cast<MemoryFormat>(choice);
+    const Meta& x = *s.inputs[0];
+    s.outputs[0].meta = format == MemoryFormat::preserve
+                            ? keep_order(x, x.dtype)
+                            : ordered_meta(x.dtype, x.rank, x.shape, order_of_format(format, x));
+  }
+
   void choose() {
     switch (key.op->role) {
-      case Role::clone: s.how = How::clone; return;
-      case Role::cast: s.how = How::cast; return;
+      case Role::clone: choose_clone(); return;
+      case Role::cast:
+        s.how = How::cast;
+        if (!key.in_place) s.outputs[0].meta = keep_order(*s.inputs[0], s.outputs[0].meta->dtype);
+        return;
       case Role::copy: s.how = How::copy; return;
       case Role::fill: s.how = How::fill; return;
       case Role::transfer: s.how = How::transfer; return;
@@ -162,12 +218,9 @@ struct Maker {
         continue;
       }
       leave_out(k);
-      if (supported(k, reasons) || (densify_inputs(kDensifyRead) && supported(k, reasons)) ||
-          (densify_inputs(kDensifyWrite) && supported(k, reasons))) {
-        prepare(k);
-        return;
-      }
-      show_as_given();
+      if ((k.info->flags & PG_KERNEL_ANY_ORDER) != 0 && order_outputs() && taken(k, reasons)) return;
+      show_row_major();
+      if (taken(k, reasons)) return;
     }
     if (key.in_place) {  // what cannot be computed apart either says so then
       s.how = How::apart;
@@ -180,6 +233,7 @@ struct Maker {
     if (key.op->role == Role::zeros_like || key.op->role == Role::ones_like) {
       s.how = How::fill;
       s.fill = key.op->role == Role::ones_like ? 1 : 0;
+      if (!key.in_place) s.outputs[0].meta = keep_order(*s.inputs[0], s.outputs[0].meta->dtype);
       return;
     }
     std::string text = "no kernel for " + description() + " on " + s.device->name;
@@ -188,22 +242,46 @@ struct Maker {
     pg::fail(PG_E_NOT_SUPPORTED, text + (places.empty() ? "; no device has one" : "; there are kernels on " + places));
   }
 
+  // Whether the kernel takes the call, with strided inputs made dense if need be; then it is prepared.
+  bool taken(const Kernel& k, std::string& reasons) {
+    const bool yes = supported(k, reasons) || (densify_inputs(kDensifyRead) && supported(k, reasons)) ||
+                     (densify_inputs(kDensifyWrite) && supported(k, reasons));
+    if (yes) {
+      prepare(k);
+    } else {
+      show_as_given();
+    }
+    return yes;
+  }
+
+  // What an input is described as once it is dense: where the outputs have an order of their own, in that order.
+  MetaRef dense_input(const Meta& x) const {
+    if (ordered_)
+      for (const OutputPlan& o : s.outputs)
+        if (!o.meta->contiguous && o.meta->rank >= x.rank)
+          return ordered_meta(x.dtype, x.rank, x.shape, order_of(*o.meta));
+    return dense_meta(x, x.dtype);
+  }
+
   // Shows strided inputs as if they were dense, those that are written to at the second attempt; false when that
   // changes nothing.
   bool densify_inputs(uint8_t attempt) {
     bool any = false;
     show_as_given();
     s.densify.assign(key.input_count, 0);
+    s.dense_metas.assign(key.input_count, MetaRef());
     uint32_t flat = 0;
     for (uint32_t i = 0; i < key.op->info->input_count; i++) {
       for (uint32_t k = 0; k < s.groups[i]; k++, flat++) {
         Tensor* x = key.inputs[flat];
-        if (x == nullptr || x->meta->contiguous) continue;
+        if (x == nullptr || (!ordered_ && x->meta->contiguous)) continue;
         if ((key.op->info->inputs[i]->flags & PG_INPUT_META) || (key.in_place && flat == 0)) continue;
         const uint8_t wanted = s.mutates[i] ? kDensifyWrite : kDensifyRead;
         if (wanted > attempt) continue;
-        dense_.push_back(dense_meta(*x->meta, x->meta->dtype));
-        s.input_views[flat] = &dense_.back()->view;
+        MetaRef dense = dense_input(*x->meta);
+        if (dense.get() == x->meta.get()) continue;
+        s.input_views[flat] = &dense->view;
+        s.dense_metas[flat] = std::move(dense);
         s.densify[flat] = wanted;
         any |= wanted == attempt;
       }
@@ -215,7 +293,7 @@ struct Maker {
     for (uint32_t i = 0; i < key.input_count && !s.densify.empty(); i++)
       if (s.densify[i] != 0) s.input_views[i] = &key.inputs[i]->meta->view;
     s.densify.clear();
-    dense_.clear();
+    s.dense_metas.clear();
   }
 
   pg_call call() {
@@ -260,8 +338,9 @@ struct Maker {
     }
   }
 
-  std::vector<MetaRef> dense_;
-  bool probing_ = false;  // whether there is a kernel is all that is asked
+  std::vector<MetaRef> plain_;  // the outputs, row-major, while they are shown in another order
+  bool ordered_ = false;        // they are
+  bool probing_ = false;        // whether there is a kernel is all that is asked
 };
 
 void describe_call(Signature& s, const SignatureKey& key) {
@@ -289,7 +368,7 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
   const pg_op_info& info = *key.op->info;
   describe_call(s, key);
   s.hash = hash;
-  Maker maker{key, s, {}, false};
+  Maker maker{key, s, {}, false, false};
   maker.plan_outputs();
   maker.plan_in_place();
   if (s.writes) maker.check_writes();
@@ -298,7 +377,6 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
             s.densify.empty() && info.effect != PG_EFFECT_RANDOM && key.input_count <= Signature::plain_inputs &&
             s.outputs.size() <= Signature::plain_outputs;
   if (s.plain) s.stream = s.device->stream(0);
-  s.dense = std::move(maker.dense_);
   return made;
 }
 
@@ -307,7 +385,7 @@ SignatureRef make_signature(const SignatureKey& key, uint64_t hash) {
 bool has_kernel(const SignatureKey& key) {
   Signature s;
   describe_call(s, key);
-  Maker maker{key, s, {}, true};
+  Maker maker{key, s, {}, false, true};
   maker.plan_outputs();
   try {
     maker.choose();

@@ -61,8 +61,8 @@ struct Signature {
   uint64_t workspace = 0, stream = 0;
   uint64_t pack_bytes[8] = {};
   bool packs = false;
-  std::vector<uint8_t> densify;  // inputs that the kernel wants dense: a kDensify; empty: none
-  std::vector<MetaRef> dense;    // what input_views of those point into
+  std::vector<uint8_t> densify;      // inputs that the kernel wants dense: a kDensify; empty: none
+  std::vector<MetaRef> dense_metas;  // by input: what those are described as
   std::vector<const pg_tensor*> input_views, output_views;  // null where absent
 
   std::atomic<const char*> described{nullptr};  // what profiles say of the shapes; made when first asked for

@@ -92,7 +92,7 @@ bool Plan::dies_into(uint32_t step, uint32_t from_operand, uint32_t to_operand) 
   if (from.place.outside || to.place.outside || from.place.base == to.place.base || from.place.offset != 0 ||
       to.place.offset != 0 || outlives[from.place.base] || outlives[to.place.base])
     return false;
-  if (from.tensor->meta.get() != to.tensor->meta.get() || !to.tensor->meta->contiguous) return false;
+  if (from.tensor->meta.get() != to.tensor->meta.get() || !to.tensor->meta->dense) return false;
   const Slot &source = slots[from.place.base], &target = slots[to.place.base];
   return source.bytes == target.bytes && source.last == step && target.first == step;
 }

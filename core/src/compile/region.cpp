@@ -116,7 +116,7 @@ static uint64_t overwrites_of(const Plan& plan, const RegionView& view, uint32_t
     const uint32_t from = view.operands[view.inputs[i]];
     if (from == to) return uint64_t{1} << i;
     const Meta& meta = *plan.operands[from].tensor->meta;
-    bool alone = !place(view.inputs[i]).outside && place(view.inputs[i]).offset == 0 && meta.contiguous &&
+    bool alone = !place(view.inputs[i]).outside && place(view.inputs[i]).offset == 0 && meta.dense &&
                  &meta == plan.operands[to].tensor->meta.get() && !place(output).outside && place(output).offset == 0;
     for (uint32_t v = 0; alone && v < view.operands.size(); v++)
       alone = v == view.inputs[i] || place(v).outside || place(v).base != place(view.inputs[i]).base;

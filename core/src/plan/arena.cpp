@@ -45,7 +45,7 @@ struct Planner {
       return false;
     const uint32_t from = memory_of[inputs[0]];
     if (from == no_slot || !memories[from].wanted || memories[from].last != step) return false;
-    if (whole[inputs[0]].get() != s.outputs[0].meta.get() || !s.outputs[0].meta->contiguous) return false;
+    if (whole[inputs[0]].get() != s.outputs[0].meta.get() || !s.outputs[0].meta->dense) return false;
     for (uint32_t slot : inputs)  // the same memory seen in another way would change while it is read
       if (slot != no_slot && slot != inputs[0] && memory_of[slot] == from) return false;
     return true;

@@ -254,7 +254,7 @@ struct Runner::Frame {
   // Whether nobody but the run sees a value's memory, all of which is the value's.
   bool owns(uint32_t slot) const {
     const Tensor& t = *values[slot];
-    return !borrowed[slot] && !t.view && t.offset == 0 && t.meta->contiguous && t.storage->refs.load() == 1;
+    return !borrowed[slot] && !t.view && t.offset == 0 && t.meta->dense && t.storage->refs.load() == 1;
   }
 
   // What a kernel may write into: the value's own memory where nobody else will read it, else a copy.

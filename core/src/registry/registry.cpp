@@ -96,6 +96,7 @@ std::unique_ptr<Op> make_op(const pg_op_info& info, LoadedPlugin* plugin) {
     if (attr.kind == PG_ATTR_DIMS && name == "shape") op->shape_offset = attr.offset;
     if (attr.kind == PG_ATTR_DEVICE) op->device_offset = attr.offset;
     if (attr.kind == PG_ATTR_NUMBER && name == "value") op->value_offset = attr.offset;
+    if (attr.kind == PG_ATTR_CHOICE && name == "memory_format") op->format_offset = attr.offset;
     if (info.effect == PG_EFFECT_RANDOM && name == "seed") op->seed_offset = attr.offset;
     if (info.effect == PG_EFFECT_RANDOM && name == "offset") op->offset_offset = attr.offset;
   }

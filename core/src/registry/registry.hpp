@@ -46,6 +46,7 @@ struct Op {
   uint32_t shape_offset = UINT32_MAX;           // of attribute "shape" (PG_ATTR_DIMS)
   uint32_t device_offset = UINT32_MAX;          // of a PG_ATTR_DEVICE attribute
   uint32_t value_offset = UINT32_MAX;           // of the NUMBER attribute "value" of fill
+  uint32_t format_offset = UINT32_MAX;          // of the choice "memory_format" of clone
   bool has_dims = false;                        // any PG_ATTR_DIMS attribute
   std::vector<uint32_t> written_if;             // by input: offset of the attribute; UINT32_MAX: unconditional
 

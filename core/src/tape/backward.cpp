@@ -8,6 +8,7 @@
 #include "builder/builder.hpp"
 #include "tape/custom.hpp"
 #include "tape/tape.hpp"
+#include "tensor/order.hpp"
 
 namespace perigee {
 
@@ -441,8 +442,11 @@ class Pass {
       if (*gradient && call_.create_graph) {
         cotangent = call1(role_op(Role::accumulate), {gradient->get(), cotangent.get()});
       } else if (!*gradient && !call_.create_graph) {
-        bool ours = cotangent->refs.load() == 1 && cotangent->storage->refs.load() == 1 && cotangent->meta->contiguous;
-        if (!ours) cotangent = copy_dense(*cotangent, cotangent->meta->dtype);
+        const Meta& leaf = *node->outputs[output].meta;  // whose order updates want it in
+        MetaRef like = leaf.dense ? keep_order(leaf, cotangent->meta->dtype) : dense_meta(leaf, cotangent->meta->dtype);
+        bool ours =
+            cotangent->refs.load() == 1 && cotangent->storage->refs.load() == 1 && cotangent->meta.get() == like.get();
+        if (!ours) cotangent = copy_as(*cotangent, std::move(like));
       }
     }
     for (auto& [node, output, cotangent] : collected_) {

@@ -62,6 +62,22 @@ void derive(Meta& m) {
   m.bytes = m.numel * item;
 }
 
+// Whether the strides are those of a permutation of the axes.
+bool fills_memory(const Meta& m) {
+  int64_t expected = 1;
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < m.rank; i++) left |= m.shape[i] > 1 ? 1u << i : 0u;
+  while (left != 0) {
+    uint32_t next = m.rank;
+    for (uint32_t i = 0; i < m.rank; i++)
+      if ((left >> i & 1u) != 0 && m.stride[i] == expected) next = i;
+    if (next == m.rank) return false;
+    expected *= m.shape[next];
+    left &= ~(1u << next);
+  }
+  return true;
+}
+
 void derive_strides(Meta& m, const int64_t* stride) {
   if (m.symbolic) return;
   int64_t item = pg::dtype_bytes(m.dtype), expected = 1, last = 0;
@@ -82,6 +98,7 @@ void derive_strides(Meta& m, const int64_t* stride) {
     }
   }
   m.span = m.numel == 0 ? 0 : (last + 1) * item;
+  m.dense = m.contiguous || fills_memory(m);
 }
 
 bool equal(const Meta& a, const Meta& b) {
@@ -123,6 +140,7 @@ MetaRef intern_meta(uint32_t dtype, uint32_t rank, const int64_t* shape, const i
   fresh->dtype = m.dtype;
   fresh->rank = m.rank;
   fresh->contiguous = m.contiguous;
+  fresh->dense = m.dense;
   fresh->symbolic = m.symbolic;
   fresh->numel = m.numel;
   fresh->bytes = m.bytes;

@@ -16,6 +16,7 @@ struct Meta {
   uint32_t dtype = 0;
   uint32_t rank = 0;
   bool contiguous = false;  // dense and row-major
+  bool dense = false;       // each element has a place of its own, and there are no others: in any order of axes
   bool symbolic = false;    // some dimension is a symbol; strides are unknown
   int64_t numel = 0;        // elements; -1 where symbolic
   int64_t bytes = 0;        // numel * size of an element

@@ -5,6 +5,7 @@
 #include "tensor/dropped.hpp"
 #include "tensor/kept.hpp"
 #include "tensor/node.hpp"
+#include "tensor/order.hpp"
 #include "tensor/watch.hpp"
 
 namespace perigee {
@@ -100,8 +101,10 @@ void to_host(Tensor& tensor, void* target) {
   device.download(target, dense->address(), static_cast<uint64_t>(dense->meta->bytes), ambient().stream);
 }
 
-TensorRef copy_dense(Tensor& tensor, uint32_t dtype) {
-  TensorRef target = make_dense(*tensor.device, dense_meta(*tensor.meta, dtype));
+TensorRef copy_dense(Tensor& tensor, uint32_t dtype) { return copy_as(tensor, dense_meta(*tensor.meta, dtype)); }
+
+TensorRef copy_as(Tensor& tensor, MetaRef meta) {
+  TensorRef target = make_dense(*tensor.device, std::move(meta));
   if (target->meta->numel == 0) return target;
   use_on(*tensor.storage, ambient().stream, false);
   tensor.device->copy(with_address(*target), with_address(tensor), ambient().stream, "copy");
@@ -120,7 +123,8 @@ void copy_into(Tensor& target, Tensor& source, const char* what) {
 
 TensorRef move_to(Tensor& tensor, Device& device) {
   if (ambient().launches != nullptr) ambient().launches->refuse("an operator copies between devices");
-  TensorRef source = tensor.meta->contiguous ? TensorRef::share(&tensor) : copy_dense(tensor, tensor.meta->dtype);
+  TensorRef source =
+      tensor.meta->dense ? TensorRef::share(&tensor) : copy_as(tensor, keep_order(*tensor.meta, tensor.meta->dtype));
   TensorRef target = make_dense(device, source->meta);
   if (target->meta->numel == 0) return target;
   if (is_dropped(*source->storage)) fail_dropped();

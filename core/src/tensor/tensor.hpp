@@ -92,6 +92,7 @@ TensorRef from_host(uint32_t dtype, uint32_t rank, const int64_t* shape, const v
 void to_host(Tensor& tensor, void* target);
 // A dense copy on the same device through the device's own copy entry; no history.
 TensorRef copy_dense(Tensor& tensor, uint32_t dtype);
+TensorRef copy_as(Tensor& tensor, MetaRef meta);  // the same, described so: of the tensor's shape
 // Dense elements written where those of a tensor of the same shape lie, by the same entry.
 void copy_into(Tensor& target, Tensor& source, const char* what);
 // The same elements of the same memory.
@@ -99,7 +100,7 @@ inline bool is_same_view(const Tensor* a, const Tensor* b) {
   return a != nullptr && b != nullptr && a->storage && a->storage.get() == b->storage.get() && a->offset == b->offset &&
          a->meta.get() == b->meta.get();
 }
-TensorRef move_to(Tensor& tensor, Device& device);  // dense copy on another device; no history
+TensorRef move_to(Tensor& tensor, Device& device);  // dense copy on another device, in its order; no history
 // Before work on `stream` of the tensor's device touches it: waits for other streams' work, remembers this one's.
 void use_on(Storage& storage, uint32_t stream, bool writes);
 

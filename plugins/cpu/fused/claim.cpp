@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "claim.hpp"
+#include "perigee/kernels/strided.hpp"
 #include "region_kernel.hpp"
 
 namespace cpu {
@@ -44,21 +45,30 @@ TileHandler tile_loop(Primitive p, Compute c) {
 
 namespace {
 
+// Of one shape: element by element in the same places.
+bool lie_alike(const pg_tensor& a, const pg_tensor& b) {
+  for (uint32_t i = 0; i < a.rank; i++) {
+    if (a.shape[i] != 1 && a.stride[i] != b.stride[i]) return false;
+  }
+  return true;
+}
+
 // Nodes that are joined so far, by one of them.
 class Groups {
  public:
-  explicit Groups(uint32_t nodes) : parent_(nodes), width_(nodes, -1) {
+  explicit Groups(uint32_t nodes) : parent_(nodes), width_(nodes, -1), result_(nodes, nullptr) {
     for (uint32_t n = 0; n < nodes; n++) parent_[n] = n;
   }
   uint32_t find(uint32_t node) {
     while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
     return node;
   }
-  void widen(uint32_t node, int width) { width_[node] = std::max(width_[node], width); }
-  // Unless one computes in words of 4 bytes and the other of 8.
+  void add(uint32_t node, int width, const pg_tensor& result) { width_[node] = width, result_[node] = &result; }
+  // Unless one computes in words of 4 bytes and the other of 8, or their results lie in different orders.
   void join(uint32_t a, uint32_t b) {
     a = find(a), b = find(b);
     if (a == b || (width_[a] >= 0 && width_[b] >= 0 && width_[a] != width_[b])) return;
+    if (!lie_alike(*result_[a], *result_[b])) return;
     parent_[a] = b;
     width_[b] = std::max(width_[a], width_[b]);
   }
@@ -66,6 +76,7 @@ class Groups {
  private:
   std::vector<uint32_t> parent_;
   std::vector<int> width_;  // -1: truth values only
+  std::vector<const pg_tensor*> result_;
 };
 
 // The width of a node's words. Refuses a mixture.
@@ -98,8 +109,8 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
     const pg_node& node = region.node(n);
     const pg_tensor& result = region.value(node.outputs[0]);
     try {
-      if (!pg::is_dense(result)) continue;
-      groups.widen(n, node_width(region, node));
+      if (!pg::fills_memory(result)) continue;
+      groups.add(n, node_width(region, node), result);
       read_node(region, n, expression);
     } catch (const pg::Error&) {
       continue;

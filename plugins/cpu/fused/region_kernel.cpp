@@ -70,17 +70,21 @@ RegionKernel::RegionKernel(const pg::Region& piece) : program_(assemble(piece)) 
   grain_ = std::max<int64_t>(kGrain * 2 / (2 + program_.cost), 2048);
 }
 
-// Axes of one element are dropped, neighbours merged where all tensors allow it.
+// Axes of one element are dropped, the others put in the order in which the results lie, neighbours merged where all
+// tensors allow it.
 void RegionKernel::merge_axes(const pg_tensor& like) {
-  for (uint32_t axis = 0; axis < like.rank; axis++) {
+  std::vector<Lane> given(lanes_);
+  int order[PG_MAX_RANK];
+  for (int k = pg::axes_by_stride(like, order); k-- > 0;) {
+    const int axis = order[k];
     const int64_t size = like.shape[axis];
     count_ *= size;
-    if (size == 1) continue;
     bool merge = rank_ > 0;
-    for (const Lane& lane : lanes_) merge = merge && lane.stride[rank_ - 1] == lane.stride[axis] * size;
+    for (size_t i = 0; i < given.size(); i++)
+      merge = merge && lanes_[i].stride[rank_ - 1] == given[i].stride[axis] * size;
     const int to = merge ? rank_ - 1 : rank_++;
     shape_[to] = merge ? shape_[to] * size : size;
-    for (Lane& lane : lanes_) lane.stride[to] = lane.stride[axis];
+    for (size_t i = 0; i < given.size(); i++) lanes_[i].stride[to] = given[i].stride[axis];
   }
 }
 

@@ -17,8 +17,8 @@ struct FillLike final : pg::Kernel {
 };
 using Zeros = FillLike<0>;
 using Ones = FillLike<1>;
-PG_KERNEL("zeros_like", Zeros);
-PG_KERNEL("ones_like", Ones);
+PG_KERNEL("zeros_like", Zeros, PG_KERNEL_ANY_ORDER);
+PG_KERNEL("ones_like", Ones, PG_KERNEL_ANY_ORDER);
 
 struct Filled final : pg::Kernel {
   static void supports(const pg::KernelCall& call) { require_dense(call, call.out(0)); }

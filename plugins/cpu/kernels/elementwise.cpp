@@ -56,8 +56,8 @@ pg::Kernel* prepare(const pg::KernelCall& call, pg::Plan&) {
   return form_of(call, scalar).prepare(call, scalar);
 }
 
-[[maybe_unused]] const int registered =
-    pg::add_kernel({{PG_SIZE(pg_kernel_info, spares), PG_KERNEL_SCALAR, "*", 0, 0}, supports, prepare});
+[[maybe_unused]] const int registered = pg::add_kernel(
+    {{PG_SIZE(pg_kernel_info, spares), PG_KERNEL_SCALAR | PG_KERNEL_ANY_ORDER, "*", 0, 0}, supports, prepare});
 
 }  // namespace
 }  // namespace cpu::elementwise

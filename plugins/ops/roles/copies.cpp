@@ -5,13 +5,26 @@
 namespace pg::schema_copies {
 namespace {
 
+constexpr int32_t kChannelsLast = 2, kChannelsLast3d = 3;  // choices of "memory_format"
+
 PG_OP("clone")
     .category("memory")
-    .doc("A dense copy.")
+    .doc("A dense copy, in the order of axes that x lies in, or another.")
     .role("clone")
     .input("x", kAnyDtype, "any shape")
+    .choice(
+        "memory_format", {"preserve", "contiguous", "channels_last", "channels_last_3d"}, 0,
+        "the order of axes in memory: that of x, row-major, or that of images [n, c, h, w] or volumes [n, c, d, h, w] "
+        "with the channels innermost")
     .output("y", "shape of x")
-    .shape(like_input)
+    .shape([](ShapeContext& c) {
+      const int32_t format = c.get<Choice>("memory_format");
+      c.need(format != kChannelsLast || c.rank(0) == 4, "channels_last is an order of 4 axes, [n, c, h, w]; got %s",
+             c.text(0).c_str());
+      c.need(format != kChannelsLast3d || c.rank(0) == 5,
+             "channels_last_3d is an order of 5 axes, [n, c, d, h, w]; got %s", c.text(0).c_str());
+      like_input(c);
+    })
     .grad([](GradContext& g) { g.din(0) = g.dout(0); });
 
 PG_OP("cast")

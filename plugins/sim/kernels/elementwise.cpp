@@ -64,7 +64,7 @@ class Elementwise final : public pg::Kernel {
   std::vector<math::Parameters> parameters_;
 };
 
-PG_KERNEL("*", Elementwise, PG_KERNEL_SCALAR);
+PG_KERNEL("*", Elementwise, PG_KERNEL_SCALAR | PG_KERNEL_ANY_ORDER);
 
 }  // namespace
 }  // namespace sim

@@ -10,6 +10,7 @@ local loading = require "perigee.nn.loading"
 local partial = require "perigee.nn.partial"
 
 local state = {}
+local formats = require "perigee.native.formats"
 local META = walk.META
 
 -- Parts would pass for whole ones where they are loaded.
@@ -44,6 +45,22 @@ function state.load_state(self, given, options)
   local plan = loading.plan(self, names, options)
   loading.copy(plan, given)
   return plan.missing, plan.unexpected
+end
+
+-- A layer's own copy, as it is to lie; nil where it lies so.
+local function arranged(t, format)
+  if not (formats.rank(format) == nil or #t.shape == formats.rank(format)) or formats.lies_in(t, format) then return end
+  return formats.arrange("to", t, format)
+end
+
+-- Parameters and buffers with as many axes as the format has.
+local function arrange(t, format)
+  local made = arranged(t:detach(), format)
+  if not made then return end
+  local gradient = t.grad
+  if gradient then native.set_grad(t, nil) end
+  native.assign(t, made)
+  if gradient then native.set_grad(t, arranged(gradient:detach(), format) or gradient) end
 end
 
 local function move(t, device, dtype)
@@ -83,15 +100,38 @@ local function read_target(name)
   return dtypes.find(name, "to")
 end
 
+local read_options = native.signature("to", {
+  { "device", "device" }, { "dtype", "dtype" }, { "memory_format", "string", named = true, choices = formats.ALL } })
+
+-- What is asked for: names of devices and dtypes, and a memory format.
+local function read_targets(target, second)
+  if type(target) ~= "table" or second ~= nil then
+    if second == nil and formats.is_name(target) then
+      native.raise("invalid_argument", "to", ("%q is a memory format"):format(target),
+                   ("model:to{memory_format=%q}"):format(target))
+    end
+    return { target, second }
+  end
+  if type(target[1]) == "string" and next(target, 1) == nil then return target end
+  local o = read_options(target)
+  local targets = { o.device }
+  targets[#targets + 1] = o.dtype
+  if #targets == 0 and not o.memory_format then
+    native.raise("invalid_argument", "to", "needs a device, a dtype or a memory_format, got nothing")
+  end
+  return targets, o.memory_format ~= "preserve" and o.memory_format or nil
+end
+
 ---Moves parameters and buffers in place: optimizers and averages that hold them keep working, and take their own state
----along. A dtype applies to floating tensors.
----@param target string a device ("cuda:0") or a dtype ("bfloat16")
+---along. A dtype applies to floating tensors, a memory format to those with as many axes as it is for:
+---`model:to{memory_format="channels_last"}`.
+---@param target string|{device?: string, dtype?: string, memory_format?: string} a device or a dtype
 ---@param second? string
 ---@return perigee.Layer
 function state.to(self, target, second)
   partial.refuse_dropped(self, "to")
+  local targets, format = read_targets(target, second)
   require("perigee").no_grad(function()
-    local targets = { target, second }
     local wanted = {}
     for i = 1, #targets do wanted[i] = read_target(targets[i]) or false end
     for i, name in ipairs(targets) do
@@ -108,6 +148,7 @@ function state.to(self, target, second)
         end
       end
     end
+    for _, entry in ipairs(format and walk.tensors(self) or {}) do arrange(entry.tensor, format) end
   end)
   return self
 end

@@ -293,6 +293,7 @@ local function text_of(lines) return (table.concat(lines, "\n"):gsub("[ \t]+\n",
 return function()
   local lines, apart, files = { HEAD }, {}, {}
   alias(lines, "Dtype", native.dtypes.names)
+  alias(lines, "MemoryFormat", require("perigee.native.formats").ALL)
   alias(lines, "LossName", require("perigee.fit").loss_names())
   alias(lines, "MetricName", require("perigee.fit.metrics").names())
   alias(lines, "Reduction", require("perigee.nn.loss.common").REDUCTIONS)

@@ -78,34 +78,51 @@ return function(pg, native)
     return filled("full", o.shape, o.value, o.dtype or type(o.value) == "boolean" and "bool" or default(o))
   end)
 
-  -- ..._like: the shape, and unless given the dtype and device of another tensor.
-  local function like(name, make)
+  local formats = require "perigee.native.formats"
+
+  -- A tensor of x's shape that lies as x does.
+  local function lying_like(x, dtype, device, t)
+    local made = x:detach():clone():to(dtype)
+    if device ~= made.device then made = made:to(device) end
+    return made:copy_(t)
+  end
+
+  -- ..._like: the shape, and unless given the dtype, the device and the order of axes of another tensor. Random numbers
+  -- are row-major unless told otherwise: the number at a place does not depend on how x lies.
+  local function like(name, make, drawn)
     local params = { { "x", "tensor", required = true }, { "value", "any" } }
     if name ~= "full_like" then params[2] = nil end
+    params[#params + 1] = { "memory_format", "string", named = true, default = drawn and "contiguous" or "preserve",
+                            choices = formats.ALL }
     creator(name, params, function(o)
-      local device = o.device or o.x.device
-      return on(device, name, make, o.x.shape, o.dtype or o.x.dtype, o.value)
+      local x, format, device, dtype = o.x, o.memory_format, o.device or o.x.device, o.dtype or o.x.dtype
+      formats.check(name, x, format)
+      local made = on(device, name, make, x.shape, dtype, o.value)
+      if native.is_graph_tensor(made) then return made end
+      if format ~= "preserve" then return formats.arrange(name, made, format) end
+      if native.is_graph_tensor(x) or native.tensor.is_dense(x) then return made end
+      return pg.no_grad(lying_like, x, dtype, made.device, made)
     end)
   end
   ---Zeros in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
   ---@return perigee.Tensor
   like("zeros_like", function(shape, dtype) return fill("zeros_like", shape, 0, dtype) end)
   ---Ones in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
   ---@return perigee.Tensor
   like("ones_like", function(shape, dtype) return fill("ones_like", shape, 1, dtype) end)
   ---A tensor of x's shape whose contents do not matter, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
   ---@return perigee.Tensor
   like("empty_like", function(shape, dtype) return fill("empty_like", shape, 0, dtype) end)
   ---A tensor of x's shape filled with `value`, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
   ---@param value number|boolean
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
   ---@return perigee.Tensor
   like("full_like", function(shape, dtype, value)
     if value == nil then native.raise("invalid_argument", "full_like", "argument \"value\" is missing") end
@@ -113,7 +130,7 @@ return function(pg, native)
   end)
   ---Uniform random numbers in [0, 1) in x's shape, in x's dtype and on its device if not told otherwise.
   ---@param x perigee.Tensor
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
   ---@return perigee.Tensor
   like("rand_like", function(shape, dtype)
     return call("uniform", {}, { shape = shape, dtype = dtype }, false, "rand_like")
@@ -121,7 +138,7 @@ return function(pg, native)
   ---Normal random numbers, of mean 0 and variance 1, in x's shape, in x's dtype and on its device if not told
   ---otherwise.
   ---@param x perigee.Tensor
-  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean}
+  ---@param options? {dtype?: perigee.Dtype, device?: string, requires_grad?: boolean, memory_format?: string}
   ---@return perigee.Tensor
   like("randn_like", function(shape, dtype)
     return call("normal", {}, { shape = shape, dtype = dtype }, false, "randn_like")

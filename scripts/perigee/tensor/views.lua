@@ -99,24 +99,40 @@ return function(pg, native)
     return flat
   end)
 
-  ---Whether the elements lie in memory one after the other, in the order of the axes.
+  local formats = require "perigee.native.formats"
+  local read_asked = native.signature("is_contiguous", {
+    { "memory_format", "string", named = true, default = "contiguous", choices = formats.ORDERS } })
+  ---Whether the elements lie in memory one after the other, in the order of the axes or in that of a memory format.
+  ---@param options? {memory_format?: "contiguous"|"channels_last"|"channels_last_3d"}
   ---@return boolean
-  define("is_contiguous", function(t)
-    return native.is_graph_tensor(t) or tensor.is_dense(t) -- values of a graph have no layout of their own
+  define("is_contiguous", function(t, ...)
+    local format = select("#", ...) > 0 and read_asked(...).memory_format or "contiguous"
+    if format == "contiguous" then
+      return native.is_graph_tensor(t) or tensor.is_dense(t) -- values of a graph have no layout of their own
+    end
+    if native.is_graph_tensor(t) then
+      native.raise("failed_precondition", "is_contiguous", "the order of axes is not known in a graph")
+    end
+    return formats.lies_in(t, format)
   end)
 
   -- ---- moving ----
 
   local run_cast, cast, cast_struct = native.prepare("cast")
 
-  local read_to = native.signature("to", { { "device", "device" }, { "dtype", "dtype" } })
+  local read_to = native.signature("to", {
+    { "device", "device" }, { "dtype", "dtype" },
+    { "memory_format", "string", named = true, choices = formats.ALL } })
   -- Apart: a function with closures is not compiled.
   local function to_any(t, target, second)
-    local device, dtype
+    local device, dtype, format
     local function take(v)
       if v == nil then return end
       if native.is_tensor(v) then device, dtype = v.device, v.dtype
       elseif type(v) == "string" and native.dtypes.by_name[v] then dtype = native.dtypes.by_name[v].name
+      elseif formats.is_name(v) then
+        native.raise("invalid_argument", "to", ("%q is a memory format"):format(v),
+                     ("t:to{memory_format=%q}"):format(v))
       elseif type(v) == "string" and (v:find("^torch%.") or not v:find("%d:") and native.dtypes.meant(v)) then
         native.dtypes.find(v, "to")
       elseif type(v) == "string" then device = v
@@ -124,23 +140,26 @@ return function(pg, native)
     end
     if type(target) == "table" then
       local o = read_to(target)
-      device, dtype = o.device, o.dtype
+      device, dtype, format = o.device, o.dtype, o.memory_format
     else
       take(target)
       take(second)
     end
-    if not (device or dtype) then native.raise("invalid_argument", "to", "needs a device or a dtype, got nothing") end
+    if not (device or dtype or format) then
+      native.raise("invalid_argument", "to", "needs a device or a dtype, got nothing")
+    end
+    if format then formats.check("to", t, format) end
     if dtype and dtype ~= t.dtype then t = call("cast", { t }, { dtype = dtype }) end
     if device then
       local number = native.place_device(device, "to")
       if native.device_name(number) ~= t.device then t = call("transfer", { t }, { device = number }) end
     end
-    return t
+    return format and formats.arrange("to", t, format) or t
   end
 
-  ---Another device or dtype: `t:to("cuda:0")`, `t:to("bfloat16")`, `t:to{device="cpu", dtype="float32"}`,
-  ---`t:to(other)`.
-  ---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype}
+  ---Another device, dtype or order of axes in memory: `t:to("cuda:0")`, `t:to("bfloat16")`,
+  ---`t:to{device="cpu", dtype="float32"}`, `t:to(other)`, `t:to{memory_format="channels_last"}`.
+  ---@param target string|perigee.Tensor|{device?: string, dtype?: perigee.Dtype, memory_format?: perigee.MemoryFormat}
   ---@param second? string
   ---@return perigee.Tensor
   define("to", function(t, target, second)
@@ -171,9 +190,16 @@ return function(pg, native)
   ---x:to("int32").
   ---@return perigee.Tensor
   define("int", function(t) return t:to "int32" end)
-  ---The tensor itself when its elements lie in row-major order, else a copy that does.
+  local read_wanted = native.signature("contiguous", {
+    { "memory_format", "string", named = true, default = "contiguous", choices = formats.ORDERS } })
+  ---The tensor itself when its elements lie in row-major order, or in the order of a memory format, else a copy that
+  ---does.
+  ---@param options? {memory_format?: "contiguous"|"channels_last"|"channels_last_3d"}
   ---@return perigee.Tensor
-  define("contiguous", function(t) return t:is_contiguous() and t or t:clone() end)
+  define("contiguous", function(t, ...)
+    local format = select("#", ...) > 0 and read_wanted(...).memory_format or "contiguous"
+    return formats.arrange("contiguous", t, format)
+  end)
   ---The same memory without history.
   ---@param t perigee.Tensor
   ---@return perigee.Tensor

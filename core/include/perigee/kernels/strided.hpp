@@ -84,6 +84,32 @@ Nest<N> make_nest(uint32_t rank, const int64_t* shape, const int64_t (*stride)[P
   return nest;
 }
 
+// The axes of more than one element, the innermost first, to `order`; how many there are.
+inline int axes_by_stride(const pg_tensor& t, int* order) {
+  int count = 0;
+  for (int i = static_cast<int>(t.rank) - 1; i >= 0; i--) {
+    if (t.shape[i] == 1) continue;
+    int at = count++;
+    for (; at > 0 && t.stride[order[at - 1]] > t.stride[i]; at--) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  return count;
+}
+
+// Without gaps, in any order of axes.
+inline bool fills_memory(const pg_tensor& t) {
+  int order[PG_MAX_RANK];
+  const int count = axes_by_stride(t, order);
+  int64_t expected = 1;
+  bool dense = true;
+  for (int i = 0; i < count; i++) {
+    if (t.shape[order[i]] == 0) return true;
+    dense = dense && t.stride[order[i]] == expected;
+    expected *= t.shape[order[i]];
+  }
+  return dense;
+}
+
 // Row-major and without gaps. Of a tensor without elements the strides say nothing.
 inline bool is_contiguous(const pg_tensor& t) {
   int64_t expected = 1;

@@ -110,6 +110,37 @@ ask("strides", function(s)
   end
 end)
 
+-- Where results may lie in any order of axes, all operands turned, or the first alone, and a turned target.
+local function turned(t, device)
+  local rank = t:dim()
+  if rank < 2 then return t:to(device) end
+  local axes = {}
+  for i = 1, rank do axes[i] = rank + 1 - i end
+  return pg.device("cpu", function() return t:permute(axes):contiguous() end):to(device):permute(axes)
+end
+
+ask("orders", function(s)
+  if not has(s.op.traits, ELEMENTWISE) or s.row.creates or s.row.random then return "none" end
+  local cpu = s.cpu_args()
+  local function some(count)
+    local seen = 0
+    return s.check.map_tensors(s.op, cpu, function(t)
+      seen = seen + 1
+      return seen <= count and turned(t, s.device) or t:to(s.device)
+    end)
+  end
+  compare(s.check, s.row, s.call(some(math.huge)), s.want, "turned, ")
+  compare(s.check, s.row, s.call(some(1)), s.want, "the first operand turned, ")
+  local x = cpu[1]
+  if not has(s.op.traits, IN_PLACE) or not native.is_tensor(x) or s.want[1].dtype ~= x.dtype
+    or tostring(s.want[1].shape) ~= tostring(x.shape) then return end
+  local function over(device, list)
+    return pg.device(device, function() return native.call(s.op.name, list, s.case.attrs, true) end)
+  end
+  if not pcall(over, "cpu", s.cpu_args()) then return end
+  compare(s.check, s.row, { over(s.device, some(1)) }, s.want, "written over a turned input, ")
+end)
+
 ask("repeated", function(s)
   if s.row.creates or s.row.random then return "none" end
   for _, input in ipairs(s.op.inputs) do

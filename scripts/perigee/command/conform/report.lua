@@ -5,9 +5,9 @@ local pg = require "perigee"
 
 local dtypes = require("perigee.command.conform.kernels").dtypes
 local letters = { "f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool" }
-local GROUPS = { "abi", "lifecycle", "memory", "copies", "streams", "threads", "kernels", "strides", "empty", "aliases",
-                 "repeated", "gradients", "training", "errors", "random", "profiler", "collectives", "sources",
-                 "transforms", "codecs" }
+local GROUPS = { "abi", "lifecycle", "memory", "copies", "streams", "threads", "kernels", "strides", "orders", "empty",
+                 "aliases", "repeated", "gradients", "training", "errors", "random", "profiler", "collectives",
+                 "sources", "transforms", "codecs" }
 local PARTS = { sources = true, transforms = true, codecs = true }
 local MOST = 50 -- failures that are printed
 
