@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // avg_pool1d, 2d, 3d (x) -> y and their gradients _grad(dy, x) -> dx, where of x only the shape counts. The divisor is
 // the window's size within the padded plane, or, without count_include_pad, within the plane, or a number of one's own.
+#include "kernels/channels_last.hpp"
 #include "kernels/planes.hpp"
 #include "kernels/window_lanes.hpp"
 
@@ -270,12 +271,138 @@ class AvgPoolGrad final : public Kernel {
   DenseInput dy_;
 };
 
-PG_KERNEL("avg_pool1d", AvgPool);
-PG_KERNEL("avg_pool2d", AvgPool);
-PG_KERNEL("avg_pool3d", AvgPool);
-PG_KERNEL("avg_pool1d_grad", AvgPoolGrad);
-PG_KERNEL("avg_pool2d_grad", AvgPoolGrad);
-PG_KERNEL("avg_pool3d_grad", AvgPoolGrad);
+constexpr int64_t kChannels = 64;  // at a time
+
+// What lies channels-last: a pixel's channels side by side, added up in the order of mean_of().
+class AvgPoolLast final : public Kernel {
+ public:
+  static void supports(const KernelCall& call) {
+    require_float(call, dtype_of(call.in(0)));
+    read_pool(call, call.in(0), call.out(0));
+  }
+  AvgPoolLast(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))),
+        channels_(call.in(0).shape[1]),
+        windows_(call, call.in(0), call.out(0)),
+        x_(dense_input(call.in(0), true)) {
+    Scratch scratch;
+    x_.get(nullptr, scratch);
+    plan.workspace = scratch.bytes();
+  }
+  void launch(const pg_launch& launch) override {
+    Scratch scratch(host_pointer(launch.workspace));
+    if (windows_.p.planes * windows_.p.out_count() == 0) return;
+    windows_.at_launch();
+    with_float(dtype_, [&](auto type) {
+      using T = typename decltype(type)::type;
+      run(static_cast<const T*>(x_.get(input(launch, 0), scratch)), output<T>(launch, 0));
+    });
+  }
+
+ private:
+  template <class T>
+  void run(const T* x, T* y) const {
+    const Pool& p = windows_.p;
+    const int64_t c = channels_, in = p.in_count(), out = p.out_count(), images = p.planes / c;
+    vector_for(
+        images * out, std::max<int64_t>(1, 4096 / c),
+        [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          for (int64_t at = begin; at < end; at++) {
+            const int64_t o = at % out, row = o / windows_.p.out[2];
+            const Part& depths = windows_.parts[0][static_cast<size_t>(row / windows_.p.out[1])];
+            const Part& rows = windows_.parts[1][static_cast<size_t>(row % windows_.p.out[1])];
+            const Part& columns = windows_.parts[2][static_cast<size_t>(o % windows_.p.out[2])];
+            for (int64_t first = 0; first < c; first += kChannels)
+              pixel(x + at / out * in * c + first, y + at * c + first, std::min(kChannels, c - first), depths, rows,
+                    columns);
+          }
+        });
+  }
+  template <class T>
+  PG_INLINE void pixel(const T* x, T* y, int64_t count, const Part& depths, const Part& rows,
+                       const Part& columns) const {
+    const Pool& p = windows_.p;
+    const auto divisor = static_cast<Accumulator<T>>(windows_.divides(depths, rows, columns));
+    Accumulator<T> sum[kChannels] = {};
+    for (int64_t d = depths.begin; d < depths.end; d++) {
+      for (int64_t i = rows.begin; i < rows.end; i++) {
+        for (int64_t j = columns.begin; j < columns.end; j++) {
+          const T* from = x + ((d * p.in[1] + i) * p.in[2] + j) * channels_;
+          for (int64_t k = 0; k < count; k++) sum[k] += load<T>(from[k]);
+        }
+      }
+    }
+    for (int64_t k = 0; k < count; k++) y[k] = store<T>(sum[k] / divisor);
+  }
+
+  uint32_t dtype_;
+  int64_t channels_;
+  Windows windows_;
+  DenseInput x_;
+};
+
+class AvgPoolGradLast final : public Kernel {
+ public:
+  static void supports(const KernelCall& call) {
+    require_float(call, dtype_of(call.in(0)));
+    read_pool(call, call.out(0), call.in(0));
+  }
+  AvgPoolGradLast(const KernelCall& call, Plan& plan)
+      : dtype_(dtype_of(call.in(0))),
+        channels_(call.out(0).shape[1]),
+        windows_(call, call.out(0), call.in(0)),
+        dy_(dense_input(call.in(0), true)) {
+    Scratch scratch;
+    dy_.get(nullptr, scratch);
+    with_float(dtype_, [&](auto type) { scratch.take(sums(type).bytes()); });
+    plan.workspace = scratch.bytes();
+  }
+  void launch(const pg_launch& launch) override {
+    Scratch scratch(host_pointer(launch.workspace));
+    const Pool& p = windows_.p;
+    if (p.planes * p.in_count() == 0) return;
+    windows_.at_launch();
+    with_float(dtype_, [&](auto type) {
+      using T = typename decltype(type)::type;
+      const int64_t c = channels_;
+      auto* dy = static_cast<const T*>(dy_.get(input(launch, 0), scratch));
+      sums(type).run(output<T>(launch, 0), scratch.take(sums(type).bytes()), [&](int64_t image, Accumulator<T>* dx) {
+        const T* source = dy + image * p.out_count() * c;
+        windows_.each([&](const Part& depths, const Part& rows, const Part& columns, double divisor) {
+          const auto by = static_cast<Accumulator<T>>(divisor);
+          for (int64_t d = depths.begin; d < depths.end; d++) {
+            for (int64_t i = rows.begin; i < rows.end; i++) {
+              for (int64_t j = columns.begin; j < columns.end; j++) {
+                Accumulator<T>* to = dx + ((d * p.in[1] + i) * p.in[2] + j) * c;
+                for (int64_t k = 0; k < c; k++) to[k] += load<T>(source[k]) / by;
+              }
+            }
+          }
+          source += c;
+        });
+      });
+    });
+  }
+
+ private:
+  template <class T>
+  PlaneSums<T> sums(Type<T>) const {
+    return PlaneSums<T>(windows_.p.planes / channels_, windows_.p.in_count() * channels_);
+  }
+  uint32_t dtype_;
+  int64_t channels_;
+  Windows windows_;
+  DenseInput dy_;
+};
+
+[[maybe_unused]] const int registered[] = {
+    add_either<AvgPool, AvgPoolLast>("avg_pool1d"),
+    add_either<AvgPool, AvgPoolLast>("avg_pool2d"),
+    add_either<AvgPool, AvgPoolLast>("avg_pool3d"),
+    add_either<AvgPoolGrad, AvgPoolGradLast>("avg_pool1d_grad"),
+    add_either<AvgPoolGrad, AvgPoolGradLast>("avg_pool2d_grad"),
+    add_either<AvgPoolGrad, AvgPoolGradLast>("avg_pool3d_grad"),
+};
 
 }  // namespace
 }  // namespace pg::cpu::avg_pool

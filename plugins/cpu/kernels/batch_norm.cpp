@@ -2,7 +2,9 @@
 // batch_norm(x, weight?, bias?, running_mean?, running_var?) -> y, mean, invstd, the same with a ReLU behind y
 // (batch_norm_activation), and batch_norm_grad(dy, x, weight?, mean, invstd) -> dx, dweight, dbias. x is [n, c, s]: a
 // task is a few channels, whose elements are read twice (statistics, then result) while they are in cache. Long planes
-// are summed along s; short ones (s = 1 after a linear layer) down n, many channels side by side.
+// are summed along s; short ones (s = 1 after a linear layer) down n, many channels side by side. Where the result lies
+// channels-last, all pixels are rows of [n * s, c, 1].
+#include "kernels/channels_last.hpp"
 #include "kernels/normalise.hpp"
 #include "storage.hpp"
 
@@ -10,16 +12,24 @@ namespace pg::cpu {
 namespace {
 
 constexpr int64_t kLongPlane = 32, kShortWidth = 128, kStretch = 512;
+constexpr int64_t kRows = 256;       // that are added up before the sum goes on in double
+constexpr int64_t kLeastWidth = 16;  // channels of a task, of pixels
 
 struct Channels {
   int64_t n = 1, c = 1, s = 1, block = 1;  // block: channels of a task
 
   Channels() = default;
-  explicit Channels(const pg_tensor& x) {
+  explicit Channels(const pg_tensor& x, bool channels_last = false) {
     if (x.rank < 2) fail_argument("batch_norm: x must have at least 2 axes");
     n = x.shape[0], c = x.shape[1];
     for (uint32_t i = 2; i < x.rank; i++) s *= x.shape[i];
-    if (s < kLongPlane) block = std::max<int64_t>(1, kShortWidth / std::max<int64_t>(s, 1));
+    if (channels_last) {
+      n *= s, s = 1;
+      const int64_t share = (c + thread_count() - 1) / thread_count();
+      block = std::clamp((share + kLeastWidth - 1) / kLeastWidth * kLeastWidth, kLeastWidth, kShortWidth);
+    } else if (s < kLongPlane) {
+      block = std::max<int64_t>(1, kShortWidth / std::max<int64_t>(s, 1));
+    }
   }
   bool is_long() const { return s >= kLongPlane; }
   int64_t blocks() const { return (c + block - 1) / block; }
@@ -41,20 +51,23 @@ PG_INLINE void sum_block(const Channels& g, int64_t first, int64_t channels, con
   }
   alignas(64) A wide[Count][kShortWidth];
   int64_t width = channels * g.s;
-  for (int64_t q = 0; q < Count; q++) {
-    for (int64_t j = 0; j < width; j++) wide[q][j] = 0;
-    for (int64_t i = 0; i < g.n; i++) {
-      int64_t at = (i * g.c + first) * g.s;
-      if (g.s == 1) {
-        for (int64_t j = 0; j < width; j++) wide[q][j] += f(at + j, j, q);
-      } else {
-        for (int64_t c = 0, j = 0; c < channels; c++) {
-          for (int64_t end = j + g.s; j < end; j++) wide[q][j] += f(at + j, c, q);
+  for (int64_t row = 0; row < g.n; row += kRows) {
+    const int64_t end_row = std::min(g.n, row + kRows);
+    for (int64_t q = 0; q < Count; q++) {
+      for (int64_t j = 0; j < width; j++) wide[q][j] = 0;
+      for (int64_t i = row; i < end_row; i++) {
+        int64_t at = (i * g.c + first) * g.s;
+        if (g.s == 1) {
+          for (int64_t j = 0; j < width; j++) wide[q][j] += f(at + j, j, q);
+        } else {
+          for (int64_t c = 0, j = 0; c < channels; c++) {
+            for (int64_t end = j + g.s; j < end; j++) wide[q][j] += f(at + j, c, q);
+          }
         }
       }
-    }
-    for (int64_t c = 0, j = 0; c < channels; c++) {
-      for (int64_t end = j + g.s; j < end; j++) sums[q][c] += static_cast<double>(wide[q][j]);
+      for (int64_t c = 0, j = 0; c < channels; c++) {
+        for (int64_t end = j + g.s; j < end; j++) sums[q][c] += static_cast<double>(wide[q][j]);
+      }
     }
   }
 }
@@ -115,13 +128,13 @@ template <bool activated>
 class BatchNorm final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
-    require_norm_dtypes(call, 0, 1, 4);
+    require_norm_dtypes(call, 0, 1, 4, true);
     Channels{call.in(0)};
   }
   BatchNorm(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))),
-        g_(call.in(0)),
-        x_(call.in(0)),
+        g_(call.in(0), lies_channels_last(call.out(0))),
+        x_(dense_input(call.in(0), lies_channels_last(call.out(0)))),
         training_(call.attr<bool>("training")),
         momentum_(call.runtime<double>("momentum")),
         eps_(call.runtime<double>("eps")) {
@@ -215,15 +228,15 @@ class BatchNorm final : public Kernel {
 class BatchNormGrad final : public Kernel {
  public:
   static void supports(const KernelCall& call) {
-    require_norm_dtypes(call, 1, 2, 4);
+    require_norm_dtypes(call, 1, 2, 4, true);
     if (dtype_of(call.in(0)) != dtype_of(call.in(1))) fail_support("dy and x must share one dtype");
     Channels{call.in(1)};
   }
   BatchNormGrad(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(1))),
-        g_(call.in(1)),
-        dy_(call.in(0)),
-        x_(call.in(1)),
+        g_(call.in(1), lies_channels_last(call.out(0))),
+        dy_(dense_input(call.in(0), lies_channels_last(call.out(0)))),
+        x_(dense_input(call.in(1), lies_channels_last(call.out(0)))),
         training_(call.attr<bool>("training")),
         outputs_(call.output_count()) {
     for (uint32_t i = 0; i < 3; i++) parameters_[i] = Parameter(call, i + 2);
@@ -298,9 +311,9 @@ class BatchNormGrad final : public Kernel {
 
 constexpr uint32_t kHidden = 1u << 1 | 1u << 2;
 
-PG_KERNEL("batch_norm", BatchNorm<false>, 0, 0, kHidden);
-PG_KERNEL("batch_norm_activation", BatchNorm<true>, 0, 0, kHidden);
-PG_KERNEL("batch_norm_grad", BatchNormGrad);
+PG_KERNEL("batch_norm", BatchNorm<false>, PG_KERNEL_ANY_ORDER, 0, kHidden);
+PG_KERNEL("batch_norm_activation", BatchNorm<true>, PG_KERNEL_ANY_ORDER, 0, kHidden);
+PG_KERNEL("batch_norm_grad", BatchNormGrad, PG_KERNEL_ANY_ORDER);
 
 }  // namespace
 }  // namespace pg::cpu

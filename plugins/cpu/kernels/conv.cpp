@@ -68,7 +68,7 @@ class Conv final : public Kernel {
     require_float(call, s.dtype);
     bool same = dtype_of(call.in(0)) == s.dtype && dtype_of(call.in(1)) == s.dtype;
     if (!same || (s.bias && dtype_of(call.in(2)) != s.dtype)) fail_support("operands must share one dtype");
-    if (!is_dense(call.out(0))) fail_support("the result must be dense");
+    require_result(s);
   }
 
   Conv(const KernelCall& call, Plan& plan) {
@@ -98,6 +98,14 @@ class Conv final : public Kernel {
   }
 
  private:
+  // oneDNN's convolutions write channels-last results as they are to lie; a bias behind one is added to row-major ones.
+  static void require_result(const ConvShape& s) {
+    if (s.result().dense()) return;
+    const bool adds_bias = s.bias && s.kind == ConvKind::kInputGradient;
+    if (!s.result().channels_last() || adds_bias || make_onednn_convolution(s) == nullptr)
+      fail_support("the result must be row-major, or channels-last where oneDNN has a kernel");
+  }
+
   ConvKind kind_;
   bool bias_;
   std::unique_ptr<Convolution> convolution_;
@@ -150,21 +158,21 @@ class ConvGrad final : public Kernel {
 constexpr uint64_t kWeight = 1u << 1;      // what may be packed
 constexpr uint64_t kGradWeight = 1u << 2;  // ... of conv_grad
 
-PG_KERNEL("conv1d", Conv, 0, kWeight);
-PG_KERNEL("conv2d", Conv, 0, kWeight);
-PG_KERNEL("conv3d", Conv, 0, kWeight);
-PG_KERNEL("conv1d_activation", Conv, 0, kWeight);
-PG_KERNEL("conv2d_activation", Conv, 0, kWeight);
-PG_KERNEL("conv3d_activation", Conv, 0, kWeight);
-PG_KERNEL("conv1d_grad_input", Conv, 0, kWeight);
-PG_KERNEL("conv2d_grad_input", Conv, 0, kWeight);
-PG_KERNEL("conv3d_grad_input", Conv, 0, kWeight);
-PG_KERNEL("conv_transpose1d", Conv, 0, kWeight);
-PG_KERNEL("conv_transpose2d", Conv, 0, kWeight);
-PG_KERNEL("conv_transpose3d", Conv, 0, kWeight);
-PG_KERNEL("conv1d_grad_weight", Conv);
-PG_KERNEL("conv2d_grad_weight", Conv);
-PG_KERNEL("conv3d_grad_weight", Conv);
+PG_KERNEL("conv1d", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv2d", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv3d", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv1d_activation", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv2d_activation", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv3d_activation", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv1d_grad_input", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv2d_grad_input", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv3d_grad_input", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv_transpose1d", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv_transpose2d", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv_transpose3d", Conv, PG_KERNEL_ANY_ORDER, kWeight);
+PG_KERNEL("conv1d_grad_weight", Conv, PG_KERNEL_ANY_ORDER);
+PG_KERNEL("conv2d_grad_weight", Conv, PG_KERNEL_ANY_ORDER);
+PG_KERNEL("conv3d_grad_weight", Conv, PG_KERNEL_ANY_ORDER);
 PG_KERNEL("conv1d_grad", ConvGrad, 0, kGradWeight);
 PG_KERNEL("conv2d_grad", ConvGrad, 0, kGradWeight);
 PG_KERNEL("conv3d_grad", ConvGrad, 0, kGradWeight);

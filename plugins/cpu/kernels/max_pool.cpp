@@ -5,29 +5,13 @@
 #include <atomic>
 
 #include "kernels/max_pool_lanes.hpp"
-#include "kernels/planes.hpp"
-#include "perigee/kernels/out_of_range.hpp"
-#include "perigee/kernels/resample.hpp"
+#include "kernels/max_pool_last.hpp"
 #include "storage.hpp"
 
 namespace pg::cpu {
 namespace {
 
 using namespace max_pool;
-
-template <class A>
-bool beats(A value, A best) {
-  if constexpr (std::is_floating_point_v<A>) {
-    return static_cast<bool>(static_cast<int>(value > best) | static_cast<int>(value != value));
-  } else {
-    return value > best;
-  }
-}
-
-// The places of one axis that an output looks at: first, first + step, ..., `count` of them.
-struct Places {
-  int64_t first, step, count;
-};
 
 class MaxPool final : public Kernel {
  public:
@@ -36,12 +20,12 @@ class MaxPool final : public Kernel {
     with_number(dtype, [](auto) {});
     bool dense = is_dense(call.out(0)) && (!call.has_output(1) || is_dense(call.out(1)));
     if (!dense) fail_support("the results must be dense");
-    read(call);
+    read_max_pool(call);
   }
   MaxPool(const KernelCall& call, Plan& plan)
       : dtype_(dtype_of(call.in(0))),
         x_(call.in(0)),
-        p_(read(call)),
+        p_(read_max_pool(call)),
         adaptive_(is_adaptive(call)),
         places_(p_, [this](int axis, int64_t o) { return places(axis, o); }) {
     if (p_.planes * p_.out_count() == 0) return;
@@ -83,23 +67,7 @@ class MaxPool final : public Kernel {
   }
 
  private:
-  static bool is_adaptive(const KernelCall& call) { return std::strncmp(call.op(), "adaptive", 8) == 0; }
-  static Pool read(const KernelCall& call) {
-    if (is_adaptive(call)) return read_planes(call, call.in(0), call.out(0));
-    Pool p = read_pool(call, call.in(0), call.out(0));
-    read_list(call, "dilation", call.in(0).rank - 2, p.dilation);
-    return p;
-  }
-  Places window(int axis, int64_t o) const {
-    int64_t first = o * p_.stride[axis] - p_.padding[axis], step = p_.dilation[axis];
-    Taps taps = taps_inside(first, p_.kernel[axis], step, p_.in[axis]);
-    return {first + taps.begin * step, step, taps.end - taps.begin};
-  }
-  Places share(int axis, int64_t o) const {
-    int64_t begin = share_begin(o, p_.in[axis], p_.out[axis]);
-    return {begin, 1, share_end(o, p_.in[axis], p_.out[axis]) - begin};
-  }
-  Places places(int axis, int64_t o) const { return adaptive_ ? share(axis, o) : window(axis, o); }
+  Places places(int axis, int64_t o) const { return adaptive_ ? share_of(p_, axis, o) : window_of(p_, axis, o); }
 
   bool is_low() const { return dtype_ == PG_BF16 || dtype_ == PG_F16; }
   uint64_t plane_bytes(bool in) const {
@@ -249,24 +217,6 @@ class MaxPool final : public Kernel {
     return index >= 0 ? x[index] : lowest<T>();
   }
 
-  // Accumulators of integers are unsigned; order is that of the stored type.
-  template <class T>
-  static auto signed_value(Accumulator<T> x) {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(x);
-    } else {
-      return x;
-    }
-  }
-  template <class T>
-  static T lowest() {
-    if constexpr (std::is_integral_v<T>) {
-      return std::numeric_limits<T>::lowest();
-    } else {
-      return store<T>(-std::numeric_limits<Accumulator<T>>::infinity());
-    }
-  }
-
   uint32_t dtype_;
   DenseInput x_;
   Pool p_;
@@ -384,15 +334,17 @@ class MaxPoolGather final : public Kernel {
 };
 
 constexpr uint64_t kIndices = 1u << 1;
-PG_KERNEL("max_pool1d", MaxPool, 0, 0, kIndices);
-PG_KERNEL("max_pool2d", MaxPool, 0, 0, kIndices);
-PG_KERNEL("max_pool3d", MaxPool, 0, 0, kIndices);
-PG_KERNEL("adaptive_max_pool1d", MaxPool, 0, 0, kIndices);
-PG_KERNEL("adaptive_max_pool2d", MaxPool, 0, 0, kIndices);
-PG_KERNEL("adaptive_max_pool3d", MaxPool, 0, 0, kIndices);
-PG_KERNEL("max_pool1d_grad", MaxPoolGrad);
-PG_KERNEL("max_pool2d_grad", MaxPoolGrad);
-PG_KERNEL("max_pool3d_grad", MaxPoolGrad);
+[[maybe_unused]] const int registered[] = {
+    add_either<MaxPool, MaxPoolLast>("max_pool1d", kIndices),
+    add_either<MaxPool, MaxPoolLast>("max_pool2d", kIndices),
+    add_either<MaxPool, MaxPoolLast>("max_pool3d", kIndices),
+    add_either<MaxPool, MaxPoolLast>("adaptive_max_pool1d", kIndices),
+    add_either<MaxPool, MaxPoolLast>("adaptive_max_pool2d", kIndices),
+    add_either<MaxPool, MaxPoolLast>("adaptive_max_pool3d", kIndices),
+    add_either<MaxPoolGrad, MaxPoolGradLast>("max_pool1d_grad"),
+    add_either<MaxPoolGrad, MaxPoolGradLast>("max_pool2d_grad"),
+    add_either<MaxPoolGrad, MaxPoolGradLast>("max_pool3d_grad"),
+};
 PG_KERNEL("max_pool1d_gather", MaxPoolGather);
 PG_KERNEL("max_pool2d_gather", MaxPoolGather);
 PG_KERNEL("max_pool3d_gather", MaxPoolGather);

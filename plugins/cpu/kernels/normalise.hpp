@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/channels_last.hpp"
 #include "linalg/dense.hpp"
 #include "linalg/isa.hpp"
 #include "perigee/kernel.hpp"
@@ -106,7 +107,9 @@ void write_parameter(uint32_t dtype, const A* values, int64_t count, void* out) 
   });
 }
 
-inline void require_norm_dtypes(const KernelCall& call, uint32_t x, uint32_t first, uint32_t last) {
+// The first result may lie channels-last where the kernel says so.
+inline void require_norm_dtypes(const KernelCall& call, uint32_t x, uint32_t first, uint32_t last,
+                                bool takes_channels_last = false) {
   uint32_t dtype = dtype_of(call.in(x));
   with_float(dtype, [](auto) {});
   for (uint32_t i = first; i <= last; i++) {
@@ -118,7 +121,8 @@ inline void require_norm_dtypes(const KernelCall& call, uint32_t x, uint32_t fir
     }
   }
   for (uint32_t i = 0; i < call.output_count(); i++) {
-    if (call.has_output(i) && !is_dense(call.out(i))) fail_support("the results must be dense");
+    if (!call.has_output(i) || is_dense(call.out(i))) continue;
+    if (i > 0 || !takes_channels_last || !lies_channels_last(call.out(i))) fail_support("the results must be dense");
   }
 }
 
