@@ -31,6 +31,12 @@ constexpr int64_t kTileBytes = (0 PG_EACH(PG_ONE)) * kVectorBytes;
 #undef PG_ONE
 static_assert(kTileBytes <= kTileMost);
 
+#if defined(__AVX512F__)
+#define PG_PAIRS(X) X(0, 1) X(2, 3)
+#else
+#define PG_PAIRS(X) X(0, 1) X(2, 3) X(4, 5) X(6, 7)
+#endif
+
 template <class T>
 constexpr int64_t kCount = kTileBytes / static_cast<int64_t>(sizeof(T));
 
@@ -116,6 +122,8 @@ template <class W, class S>
 void load(const TileStep* step, TileFrame* frame, PG_TILE) {
   if constexpr (__is_same(W, S)) {
     const char* x = place<const char>(frame, step->a);
+    // Where memory is slow a tile is over before the processor looks beyond the next one.
+    for (int64_t ahead = 4 * kTileBytes; ahead < 5 * kTileBytes; ahead += 64) __builtin_prefetch(x + ahead);
     PG_EACH(PG_GATHER)
     PG_NEXT;
   }
@@ -195,6 +203,29 @@ void round(const TileStep* step, TileFrame* frame, PG_TILE) {
   PG_NEXT;
 }
 
+#if defined(__AVX2__)
+// To bfloat16 a register at a time, where nothing is NaN: rounding is half as long then.
+void round_bf16(const TileStep* step, TileFrame* frame, PG_TILE) {
+#if defined(__AVX512F__)
+  __mmask16 unordered = 0;
+#define PG_NAN(i, j) unordered |= _mm512_cmp_ps_mask((__m512)v##i, (__m512)v##j, _CMP_UNORD_Q);
+  PG_PAIRS(PG_NAN)
+  const bool nan = unordered != 0;
+#else
+  __m256 unordered = _mm256_setzero_ps();
+#define PG_NAN(i, j) unordered = _mm256_or_ps(unordered, _mm256_cmp_ps((__m256)v##i, (__m256)v##j, _CMP_UNORD_Q));
+  PG_PAIRS(PG_NAN)
+  const bool nan = _mm256_movemask_ps(unordered) != 0;
+#endif
+#undef PG_NAN
+  if (__builtin_expect(nan, 0)) return round<float, pg::bf16>(step, frame, PG_PASS);
+#define PG_ROUND(i) v##i = (V)(rounded((Vector<float>)v##i) & 0xffff0000u);
+  PG_EACH(PG_ROUND)
+#undef PG_ROUND
+  PG_NEXT;
+}
+#endif
+
 // To a type of the same width: the nearest number, or whether it is not 0.
 template <class From, class To, bool truth>
 void convert(const TileStep* step, TileFrame* frame, PG_TILE) {
@@ -247,6 +278,52 @@ void cheap(const TileStep* step, TileFrame* frame, PG_TILE) {
   }
   PG_NEXT;
 }
+
+#if defined(__AVX2__)
+// Maximum and minimum of floats a register at a time. Of a loop the compiler makes comparisons whose masks it puts down
+// in memory; the processor's instruction answers the second operand where two do not compare, as the functors do.
+template <class T, bool largest>
+[[gnu::always_inline]] inline V further(V first, V second) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const __m512 a = (__m512)first, b = (__m512)second;  // g++ 12 warns of the ones without a mask
+    const __m512 far = largest ? _mm512_maskz_max_ps(0xffff, a, b) : _mm512_maskz_min_ps(0xffff, a, b);
+    return (V)_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), far, a);
+  } else {
+    const __m512d a = (__m512d)first, b = (__m512d)second;
+    const __m512d far = largest ? _mm512_maskz_max_pd(0xff, a, b) : _mm512_maskz_min_pd(0xff, a, b);
+    return (V)_mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, a, _CMP_UNORD_Q), far, a);
+  }
+#else
+  if constexpr (sizeof(T) == 4) {
+    const __m256 a = (__m256)first, b = (__m256)second, far = largest ? _mm256_max_ps(a, b) : _mm256_min_ps(a, b);
+    return (V)_mm256_blendv_ps(far, a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+  } else {
+    const __m256d a = (__m256d)first, b = (__m256d)second, far = largest ? _mm256_max_pd(a, b) : _mm256_min_pd(a, b);
+    return (V)_mm256_blendv_pd(far, a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
+  }
+#endif
+}
+template <class T, bool largest, bool reverse>
+void extreme(const TileStep* step, TileFrame* frame, PG_TILE) {
+  const char* x = place<const char>(frame, step->a);
+#define PG_FURTHER(i)                                                             \
+  {                                                                               \
+    const V a = *reinterpret_cast<const Loose*>(x + (i)*kVectorBytes);            \
+    v##i = reverse ? further<T, largest>(a, v##i) : further<T, largest>(v##i, a); \
+  }
+  PG_EACH(PG_FURTHER)
+#undef PG_FURTHER
+  PG_NEXT;
+}
+template <class T>
+void fill_extremes(Threaded& t, Compute c) {
+  t.primitive[pMaximum][c] = handler(extreme<T, true, false>);
+  t.reversed[pMaximum][c] = handler(extreme<T, true, true>);
+  t.primitive[pMinimum][c] = handler(extreme<T, false, false>);
+  t.reversed[pMinimum][c] = handler(extreme<T, false, true>);
+}
+#endif
 
 // Bits are moved: a where the accumulator is true, else b.
 template <class W>
@@ -378,6 +455,11 @@ const Threaded* make_threaded() {
   fill_primitive<Op, form, types, result, cost>(t, p##Op);
   PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
+#if defined(__AVX2__)
+  fill_extremes<float>(t, kF32);
+  fill_extremes<double>(t, kF64);
+  t.round[sBF16][0] = handler(round_bf16);
+#endif
   t.end = handler(end);
   t.run = run;
   return &t;
