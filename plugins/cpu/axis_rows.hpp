@@ -55,8 +55,11 @@ class AxisRows {
   bool past_caches(int k, Storage type) const {
     constexpr int64_t kLineBytes = int64_t{256} << 10;
     const int64_t bytes = length_ * kStorageBytes[type];
-    return storage_[k] == type && bytes <= kLineBytes && packed(k) && lines_.count * bytes >= kStreamBytes;
+    return !(near_ >> k & 1u) && storage_[k] == type && bytes <= kLineBytes && packed(k) &&
+           lines_.count * bytes >= kStreamBytes;
   }
+  // Operand k is read soon after it was written.
+  void keep_near(int k) { near_ |= 1u << k; }
 
   // A line in the given type, in `buffer` (length elements) unless it is direct.
   const void* load(int k, const void* line, Storage type, void* buffer) const {
@@ -206,6 +209,7 @@ class AxisRows {
   pg::Nest<N> lines_;
   int64_t length_ = 0, step_[N] = {};
   Storage storage_[N] = {};
+  uint32_t near_ = 0;
 };
 
 }  // namespace cpu

@@ -9,7 +9,6 @@
 namespace cpu {
 namespace {
 
-constexpr int64_t kChunk = 65536;    // elements of one output that one piece of work takes
 constexpr int64_t kTile = 64;        // columns that are reduced together
 constexpr int64_t kRowsAtOnce = 64;  // rows that are added up in the compute type before going into double
 
@@ -114,21 +113,35 @@ void Reduction::run_rows(const char* x, char* out) const {
 
 void Reduction::reduce_range(const char* x, int64_t begin, int64_t end, Acc* acc) const {
   int bytes = kStorageBytes[from_];
-  Storage type = kStorageOf[compute_];
   bool linear = reduced_.linear(0);
-  alignas(64) char raw[kBlock * 8], values[kBlock * 8];
+  alignas(64) char raw[kBlock * 8];
   for (int64_t p = begin; p < end; p += kBlock) {
     int64_t n = std::min(kBlock, end - p);
-    const void* block = x + p * bytes;
+    const char* block = x + p * bytes;
     if (!linear) {
       gather(x, bytes, reduced_.rank, reduced_.shape, reduced_.stride[0], p, n, raw);
       block = raw;
     }
-    if (from_ != type) {
-      convert(from_, type, block, values, n);
-      block = values;
-    }
-    block_(block, n, p, acc);
+    fold(block, n, p, acc);
+  }
+}
+
+void Reduction::fold(const char* block, int64_t n, int64_t position, Acc* acc) const {
+  const Storage type = kStorageOf[compute_];
+  if (from_ == type) return block_(block, n, position, acc);
+  alignas(64) char values[kBlock * 8];
+  convert(from_, type, block, values, n);
+  block_(values, n, position, acc);
+}
+
+void Reduction::run_lines(const char* x, char* out, int64_t begin, int64_t end) const {
+  if (short_)
+    return compute_ == kF64 ? short_stretches<double>(x, out, begin, end) : short_stretches<float>(x, out, begin, end);
+  const int from = kStorageBytes[from_], to = kStorageBytes[to_];
+  for (int64_t k = begin; k < end; k++) {
+    Acc acc;
+    reduce_range(x + kept_.offset(1, k) * from, 0, reduced_.count, &acc);
+    put(out + kept_.offset(0, k) * to, acc);
   }
 }
 
@@ -208,39 +221,42 @@ void Reduction::put(char* out, const Acc& acc) const {
 
 template <class T>
 void Reduction::run_short(const char* x, char* out) const {
+  auto piece = [=, this](int64_t begin, int64_t end) { short_stretches<T>(x, out, begin, end); };
+  if (kept_.count * reduced_.count <= kGrain) return piece(0, kept_.count);
+  pg::parallel_for(kept_.count, std::max<int64_t>(1, kGrain / reduced_.count), piece);
+}
+
+template <class T>
+void Reduction::short_stretches(const char* x, char* out, int64_t begin, int64_t end) const {
   constexpr bool kWide = sizeof(T) == 8;
   constexpr Storage type = kWide ? sF64 : sF32;
   constexpr int64_t kRoom = kWide ? 1 : 4 * kBlock;  // converted elements: doubles are what they are
   const bool converts = from_ != type, places = finish_ == Finish::position;
   const Storage as = places ? sI64 : type;
-  int from = kStorageBytes[from_], to = kStorageBytes[to_];
-  int64_t n = reduced_.count, step = kept_.stride[0][0], most = converts ? std::min(kBlock, kRoom / n) : kBlock;
-  auto piece = [=, this](int64_t begin, int64_t end) {
-    alignas(64) T buffer[kRoom];
-    alignas(64) char room[kBlock * 8];
-    for (int64_t k = begin, count = 0; k < end; k += count) {
-      count = std::min(most, end - k);
-      const void* lines = x + k * n * from;
-      if (converts) {
-        convert(from_, type, lines, buffer, count * n);
-        lines = buffer;
-      }
-      char* target = out + k * step * to;
-      char* results = to_ == as && step == 1 ? target : room;
-      simd->short_lines[op_][kWide](lines, count, n, results);
-      T* r = reinterpret_cast<T*>(results);
-      for (int64_t j = 0; j < count && finish_ == Finish::mean; j++) r[j] /= static_cast<T>(n);
-      for (int64_t j = 0; j < count && finish_ == Finish::root; j++) r[j] = std::sqrt(r[j]);
-      if (results == target) continue;
-      if (step == 1) {
-        convert(as, to_, results, target, count);
-        continue;
-      }
-      for (int64_t j = 0; j < count; j++) convert(as, to_, results + j * kStorageBytes[as], target + j * step * to, 1);
+  const int from = kStorageBytes[from_], to = kStorageBytes[to_];
+  const int64_t n = reduced_.count, step = kept_.stride[0][0], most = converts ? std::min(kBlock, kRoom / n) : kBlock;
+  alignas(64) T buffer[kRoom];
+  alignas(64) char room[kBlock * 8];
+  for (int64_t k = begin, count = 0; k < end; k += count) {
+    count = std::min(most, end - k);
+    const void* lines = x + k * n * from;
+    if (converts) {
+      convert(from_, type, lines, buffer, count * n);
+      lines = buffer;
     }
-  };
-  if (kept_.count * n <= kGrain) return piece(0, kept_.count);
-  pg::parallel_for(kept_.count, std::max<int64_t>(1, kGrain / n), piece);
+    char* target = out + k * step * to;
+    char* results = to_ == as && step == 1 ? target : room;
+    simd->short_lines[op_][kWide](lines, count, n, results);
+    T* r = reinterpret_cast<T*>(results);
+    for (int64_t j = 0; j < count && finish_ == Finish::mean; j++) r[j] /= static_cast<T>(n);
+    for (int64_t j = 0; j < count && finish_ == Finish::root; j++) r[j] = std::sqrt(r[j]);
+    if (results == target) continue;
+    if (step == 1) {
+      convert(as, to_, results, target, count);
+      continue;
+    }
+    for (int64_t j = 0; j < count; j++) convert(as, to_, results + j * kStorageBytes[as], target + j * step * to, 1);
+  }
 }
 
 // ---- neighbouring outputs together ----

@@ -16,6 +16,19 @@ class Reduction {
   Reduction(ReduceOp op, Finish finish, const pg_tensor& x, const pg_tensor& out, uint32_t axes, double correction = 0);
   void run(const void* x, void* out) const;
 
+  // ---- for who computes what is reduced, line by line (lines.hpp): x and out dense, the axes reduced x's last ones
+  // ----
+
+  static constexpr int64_t kChunk = 65536;  // elements of one output that are folded into one accumulator
+  int64_t length() const { return reduced_.count; }
+  // Outputs [begin, end); a line is one chunk at most.
+  void run_lines(const char* x, char* out, int64_t begin, int64_t end) const;
+  // Takes n elements of a line, from `position` on: a chunk's in order, kBlock of them at a time from its beginning.
+  void fold(const char* block, int64_t n, int64_t position, Acc* acc) const;
+  // Chunks are merged in their order.
+  void merge(Acc* into, const Acc& other) const;
+  void put(char* out, const Acc& acc) const;
+
  private:
   bool columns_pay() const;
   bool are_short() const;
@@ -24,10 +37,10 @@ class Reduction {
   template <class T>
   void run_short(const char* x, char* out) const;
   template <class T>
+  void short_stretches(const char* x, char* out, int64_t begin, int64_t end) const;
+  template <class T>
   void column_tile(const char* x, char* out, int64_t tile) const;
   void reduce_range(const char* x, int64_t begin, int64_t end, Acc* acc) const;
-  void merge(Acc* into, const Acc& other) const;
-  void put(char* out, const Acc& acc) const;
 
   ReduceOp op_;
   Finish finish_;

@@ -36,26 +36,32 @@ void each_access(const Launch& l, const F& f) {
       if (o != no_number) f(o, true);
 }
 
-// Whether a launch computes elements of its one result from those of its inputs, and nothing else happens.
+// Whether a launch computes its results from its inputs, and nothing else happens.
 bool is_node(const Plan& plan, const Launch& l, const LoadedPlugin& compiler) {
-  if (!l.signature || l.outputs.size() != 1 || l.outputs[0] == no_number) return false;
+  if (!l.signature) return false;
   const Signature& s = *l.signature;
   if (s.how == How::kernel) {
-    if (!(s.op->info->traits & PG_OP_ELEMENTWISE) || s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic ||
-        s.packs || !s.densify.empty() || s.kernel.plugin != &compiler)
+    if (s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic || s.packs || !s.densify.empty() ||
+        s.kernel.plugin != &compiler)
       return false;
   } else if (s.how != How::cast && s.how != How::clone) {
     return false;
   }
-  const Operand& out = plan.operands[l.outputs[0]];
-  if (out.tensor->meta->numel == 0) return false;
-  if (s.in_place && l.inputs[0] != l.outputs[0]) return false;
+  if (l.outputs.empty() || l.outputs[0] == no_number) return false;
+  if (s.in_place && (l.inputs.empty() || l.inputs[0] != l.outputs[0])) return false;
+  for (size_t k = 0; k < l.outputs.size(); k++) {
+    if (l.outputs[k] == no_number) continue;
+    if (plan.operands[l.outputs[k]].tensor->meta->numel == 0) return false;
+    for (size_t j = 0; j < k; j++)
+      if (l.outputs[j] != no_number && memory_of(plan, l.outputs[j]) == memory_of(plan, l.outputs[k])) return false;
+  }
   for (size_t i = 0; i < l.inputs.size(); i++) {
     if (l.inputs[i] == no_number) {
       if (s.inputs[i]) return false;  // only described
       continue;
     }
-    if (l.inputs[i] != l.outputs[0] && memory_of(plan, l.inputs[i]) == memory_of(plan, l.outputs[0])) return false;
+    for (uint32_t out : l.outputs)
+      if (out != no_number && l.inputs[i] != out && memory_of(plan, l.inputs[i]) == memory_of(plan, out)) return false;
   }
   return true;
 }

@@ -67,7 +67,10 @@ void RegionView::draw(const Plan& plan, const std::vector<uint8_t>& marked, Devi
     launches.push_back(i);
     auto& numbered = numbers.emplace_back();
     for (uint32_t o : l.inputs) numbered.push_back(value_of(o, false));
-    for (uint32_t o : l.outputs) forget(o, false), numbered.push_back(value_of(o, true));
+    for (uint32_t o : l.outputs) {
+      if (o != no_number) forget(o, false);
+      numbered.push_back(value_of(o, true));
+    }
   }
   for (size_t n = 0; n < launches.size(); n++) {
     const Launch& l = plan.launches[launches[n]];

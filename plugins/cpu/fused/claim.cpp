@@ -3,8 +3,9 @@
 #include <cstring>
 
 #include "claim.hpp"
+#include "groups.hpp"
+#include "line_region.hpp"
 #include "perigee/kernels/strided.hpp"
-#include "region_kernel.hpp"
 
 namespace cpu {
 
@@ -32,7 +33,7 @@ const Threaded& threaded() {
 }
 
 TileHandler tile_loop(Primitive p, Compute c) {
-  if (pg::math::info(p).cost == pg::math::kCheap) return nullptr;
+  if (pg::math::info(p).cost == pg::math::kCheap || p == pExp || p == pSigmoid || p == pSilu) return nullptr;
   switch (pg::math::info(p).form) {
     case pg::math::kUnary: return reinterpret_cast<TileHandler>(simd->unary[p][c]);
     case pg::math::kBinary: return reinterpret_cast<TileHandler>(simd->binary[p][c]);
@@ -44,40 +45,6 @@ TileHandler tile_loop(Primitive p, Compute c) {
 }
 
 namespace {
-
-// Of one shape: element by element in the same places.
-bool lie_alike(const pg_tensor& a, const pg_tensor& b) {
-  for (uint32_t i = 0; i < a.rank; i++) {
-    if (a.shape[i] != 1 && a.stride[i] != b.stride[i]) return false;
-  }
-  return true;
-}
-
-// Nodes that are joined so far, by one of them.
-class Groups {
- public:
-  explicit Groups(uint32_t nodes) : parent_(nodes), width_(nodes, -1), result_(nodes, nullptr) {
-    for (uint32_t n = 0; n < nodes; n++) parent_[n] = n;
-  }
-  uint32_t find(uint32_t node) {
-    while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
-    return node;
-  }
-  void add(uint32_t node, int width, const pg_tensor& result) { width_[node] = width, result_[node] = &result; }
-  // Unless one computes in words of 4 bytes and the other of 8, or their results lie in different orders.
-  void join(uint32_t a, uint32_t b) {
-    a = find(a), b = find(b);
-    if (a == b || (width_[a] >= 0 && width_[b] >= 0 && width_[a] != width_[b])) return;
-    if (!lie_alike(*result_[a], *result_[b])) return;
-    parent_[a] = b;
-    width_[b] = std::max(width_[a], width_[b]);
-  }
-
- private:
-  std::vector<uint32_t> parent_;
-  std::vector<int> width_;  // -1: truth values only
-  std::vector<const pg_tensor*> result_;
-};
 
 // The width of a node's words. Refuses a mixture.
 int node_width(const pg::Region& region, const pg_node& node) {
@@ -93,44 +60,186 @@ int node_width(const pg::Region& region, const pg_node& node) {
   return width;
 }
 
-}  // namespace
-
 // Nodes apart, up to which two that read the same tensor go together: what is gathered from further away would keep
 // memory for longer than a second reading costs.
 constexpr uint32_t kNear = 8;
+// What operators on lines have in the caches anyway is not read quicker in a region.
+constexpr int64_t kLeastElements = 65536;
 
-void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
-  const uint32_t nodes = region.node_count();
-  Groups groups(nodes);
-  std::vector<uint8_t> taken(nodes, 0);
-  std::vector<uint32_t> maker(region.raw->value_count, UINT32_MAX), reader = maker;
-  NodeExpression expression;
-  for (uint32_t n = 0; n < nodes; n++) {
-    const pg_node& node = region.node(n);
-    const pg_tensor& result = region.value(node.outputs[0]);
-    try {
-      if (!pg::fills_memory(result)) continue;
-      groups.add(n, node_width(region, node), result);
-      read_node(region, n, expression);
-    } catch (const pg::Error&) {
-      continue;
+int64_t bytes_of(const pg_tensor& t) { return pg::element_count(t) * kStorageBytes[storage_of(t)]; }
+
+class Claim {
+ public:
+  // apart: nodes that are better left alone.
+  Claim(const pg::Region& region, const std::vector<uint8_t>& apart)
+      : region_(region),
+        apart_(apart),
+        groups_(region.node_count()),
+        taken_(region.node_count(), 0),
+        costly_(taken_),
+        maker_(region.raw->value_count, UINT32_MAX),
+        reader_(maker_) {}
+
+  void run(uint32_t* cluster) {
+    const uint32_t nodes = region_.node_count();
+    for (uint32_t n = 0; n < nodes; n++) {
+      const pg_node& node = region_.node(n);
+      if (apart_[n]) continue;
+      try {
+        const MakeLines make = find_lines(node.op->name);
+        make != nullptr ? take_lines(n, make) : take_elementwise(n);
+      } catch (const pg::Error&) {
+        continue;
+      }
+      taken_[n] = 1;
+      for (uint32_t k = 0; k < node.output_count; k++)
+        if (node.outputs[k] != PG_VALUE_NONE) maker_[node.outputs[k]] = n;
     }
-    taken[n] = 1;
-    maker[node.outputs[0]] = n;
-    for (uint32_t i = 0; i < node.input_count; i++) {
-      const uint32_t v = node.inputs[i];
-      if (v == PG_VALUE_NONE || !pg::same_shape(region.value(v), result)) continue;
-      if (maker[v] != UINT32_MAX) {
-        groups.join(maker[v], n);
-      } else {
-        if (reader[v] != UINT32_MAX && n - reader[v] <= kNear) groups.join(reader[v], n);
-        reader[v] = n;
+    for (uint32_t n = 0; n < nodes; n++) cluster[n] = taken_[n] ? groups_.find(n) + 1 : 0;
+  }
+
+  // Marks nodes that work on lines in groups that would not be quicker than their nodes one by one: that must read and
+  // write half as much at most; a quarter of 16-bit numbers, which are converted at each step. A costly function, which
+  // is called for each tile, counts as if it wrote its result.
+  bool leave_apart(std::vector<uint8_t>& apart) {
+    const uint32_t nodes = region_.node_count();
+    std::vector<int64_t> together(nodes, 0), one_by_one(nodes, 0);
+    std::vector<uint32_t> reads(region_.raw->value_count, 0), reads_here(reads), last(reads.size(), UINT32_MAX);
+    each_read([&](uint32_t, uint32_t v) { reads[v]++; });
+    each_read([&](uint32_t n, uint32_t v) {
+      if (!taken_[n]) return;
+      const uint32_t group = groups_.find(n);
+      const int64_t bytes = bytes_of(region_.value(v));
+      one_by_one[group] += bytes;
+      if (maker_[v] != UINT32_MAX && groups_.find(maker_[v]) == group) {
+        reads_here[v]++;
+      } else if (last[v] != group) {
+        last[v] = group;
+        together[group] += bytes;
+      }
+    });
+    for (uint32_t n = 0; n < nodes; n++) {
+      if (!taken_[n]) continue;
+      const uint32_t group = groups_.find(n);
+      const pg_node& node = region_.node(n);
+      for (uint32_t k = 0; k < node.output_count; k++) {
+        const uint32_t v = node.outputs[k];
+        if (v == PG_VALUE_NONE) continue;
+        const int64_t bytes = bytes_of(region_.value(v));
+        one_by_one[group] += bytes;
+        if (reads_here[v] == 0 || reads[v] > reads_here[v]) together[group] += bytes;
+        if (costly_[n]) together[group] += bytes;
       }
     }
+    bool any = false;
+    for (uint32_t n = 0; n < nodes; n++) {
+      if (!taken_[n] || find_lines(region_.node(n).op->name) == nullptr) continue;
+      const uint32_t group = groups_.find(n);
+      const int64_t numbers = one_by_one[group] / 16;  // a number a line and the like do not matter
+      const pg_tensor& full = *groups_.full(group);
+      const int64_t times = kStorageBytes[storage_of(full)] < 4 ? 4 : 2;
+      if (times * together[group] <= one_by_one[group] + numbers && pg::element_count(full) >= kLeastElements) continue;
+      apart[n] = 1;
+      any = true;
+    }
+    return any;
   }
-  for (uint32_t n = 0; n < nodes; n++) cluster[n] = taken[n] ? groups.find(n) + 1 : 0;
+
+ private:
+  template <class F>
+  void each_read(const F& f) const {
+    for (uint32_t n = 0; n < region_.node_count(); n++) {
+      const pg_node& node = region_.node(n);
+      for (uint32_t i = 0; i < node.input_count; i++)
+        if (node.inputs[i] != PG_VALUE_NONE) f(n, node.inputs[i]);
+    }
+  }
+
+  void take_elementwise(uint32_t n) {
+    const pg_node& node = region_.node(n);
+    if (node.output_count != 1) pg::fail_support("no elementwise operator");
+    const pg_tensor& result = region_.value(node.outputs[0]);
+    if (!pg::fills_memory(result)) pg::fail_support("it has gaps");
+    const int width = node_width(region_, node);
+    read_node(region_, n, expression_);
+    groups_.add_elementwise(n, result, width);
+    for (int i = 0; i < expression_.program.count; i++)
+      costly_[n] |= tile_loop(expression_.program.step[i].primitive, kF32) != nullptr;
+    for (uint32_t i = 0; i < node.input_count; i++) {  // before it is joined with anything
+      const uint32_t v = node.inputs[i];
+      if (v == PG_VALUE_NONE || maker_[v] == UINT32_MAX || pg::same_shape(region_.value(v), result)) continue;
+      const int64_t length = line_length(region_.value(v), result);
+      if (length == 0 || length > kLongestLine) groups_.bar(maker_[v], n);
+    }
+    for (uint32_t i = 0; i < node.input_count; i++) {
+      const uint32_t v = node.inputs[i];
+      if (v == PG_VALUE_NONE) continue;
+      const pg_tensor& x = region_.value(v);
+      if (pg::same_shape(x, result))
+        meet(v, n);
+      else if (maker_[v] != UINT32_MAX && groups_.makes_numbers(maker_[v], x) &&
+               pg::same_shape(*groups_.full(maker_[v]), result))
+        groups_.join(maker_[v], n);
+    }
+  }
+
+  void take_lines(uint32_t n, MakeLines make) {
+    const pg_node& node = region_.node(n);
+    pg::Region::Call call;
+    region_.describe(n, call);
+    const std::unique_ptr<Lines> lines = make(pg::KernelCall(&call.call));
+    const pg_tensor& x = *call.inputs[0];
+    int64_t length = 1;
+    for (uint32_t i = x.rank - lines->axes; i < x.rank; i++) length *= x.shape[i];
+    const int64_t count = pg::element_count(x);
+    if (count == 0 || length < 2 || (length > kLongestLine && lines->reduction() == nullptr))
+      pg::fail_support("no lines of a region");
+    const pg_tensor* numbers = nullptr;
+    for (const pg_tensor* out : call.outputs) {
+      if (out == nullptr || pg::same_shape(*out, x)) continue;
+      if (pg::element_count(*out) != count / length) pg::fail_support("no number a line");
+      numbers = out;
+    }
+    groups_.add_lines(n, x, length, numbers);
+    for (uint32_t i = 0; i < node.input_count; i++) {  // what is wanted as a whole
+      const uint32_t v = node.inputs[i];
+      if (v != PG_VALUE_NONE && maker_[v] != UINT32_MAX && !pg::same_shape(region_.value(v), x))
+        groups_.bar(maker_[v], n);
+    }
+    for (uint32_t i = 0; i < node.input_count; i++) {
+      const uint32_t v = node.inputs[i];
+      if (v != PG_VALUE_NONE && pg::same_shape(region_.value(v), x)) meet(v, n);
+    }
+  }
+
+  // Node n takes the value element by element, or line by line.
+  void meet(uint32_t v, uint32_t n) {
+    if (maker_[v] != UINT32_MAX) return groups_.join(maker_[v], n);
+    if (reader_[v] != UINT32_MAX && n - reader_[v] <= kNear) groups_.join(reader_[v], n);
+    reader_[v] = n;
+  }
+
+  const pg::Region& region_;
+  const std::vector<uint8_t>& apart_;
+  Groups groups_;
+  std::vector<uint8_t> taken_, costly_;
+  std::vector<uint32_t> maker_, reader_;  // nodes, by value
+  NodeExpression expression_;
+};
+
+}  // namespace
+
+void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
+  std::vector<uint8_t> apart(region.node_count(), 0);
+  Claim claim(region, apart);
+  claim.run(cluster);
+  std::vector<uint8_t> better(apart);
+  if (claim.leave_apart(better)) Claim(region, better).run(cluster);
 }
 
-pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) { return new RegionKernel(piece); }
+pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) {
+  if (LineRegion::is_needed(piece)) return new LineRegion(piece);
+  return new RegionKernel(piece);
+}
 
 }  // namespace cpu

@@ -15,25 +15,6 @@ constexpr int64_t kLongRow = 256;
 
 }  // namespace
 
-// Bytes for one launch or piece: on the stack where they are few.
-class RegionBytes {
- public:
-  explicit RegionBytes(int64_t bytes) {
-    if (bytes > static_cast<int64_t>(sizeof near_)) far_ = std::make_unique<char[]>(static_cast<size_t>(bytes) + 64);
-    at_ = far_ ? far_.get() + (64 - reinterpret_cast<uintptr_t>(far_.get()) % 64) % 64 : near_;
-  }
-  char* take(int64_t bytes) {
-    char* at = at_;
-    at_ += (bytes + 63) / 64 * 64;
-    return at;
-  }
-
- private:
-  alignas(64) char near_[24576];
-  std::unique_ptr<char[]> far_;
-  char* at_;
-};
-
 RegionKernel::RegionKernel(const pg::Region& piece) : program_(assemble(piece)) {
   const pg_region& raw = *piece.raw;
   const pg_tensor& like = piece.value(raw.outputs[0]);
@@ -88,7 +69,9 @@ void RegionKernel::merge_axes(const pg_tensor& like) {
   }
 }
 
-void RegionKernel::put_numbers(const pg_launch& launch, char* numbers, char* parameters) const {
+void RegionKernel::put_numbers(const pg_launch& launch, RegionBytes& bytes, Bases& bases) const {
+  char* numbers = bytes.take(static_cast<int64_t>(program_.numbers.size()) * kTileMost);
+  char* parameters = bytes.take(program_.parameter_bytes + 64);
   const char* attrs = static_cast<const char*>(launch.attrs);
   for (size_t i = 0; i < program_.numbers.size(); i++) {
     const ProgramNumber& n = program_.numbers[i];
@@ -108,122 +91,110 @@ void RegionKernel::put_numbers(const pg_launch& launch, char* numbers, char* par
     const ParameterBlock::Packed packed = p.block(of_node);
     std::memcpy(parameters + p.offset, packed.bytes, sizeof packed.bytes);
   }
-}
-
-// Elements [begin, end) on one thread.
-class RegionKernel::Piece {
- public:
-  Piece(const RegionKernel& kernel, const Bases& bases)
-      : k_(kernel),
-        bases_(bases),
-        tiles_(static_cast<int64_t>(kernel.lanes_.size() + kernel.slots_) * kTileMost +
-               kernel.gathered() * kBlock * 8) {
-    const auto& operands = k_.program_.operands;
-    for (size_t i = 0; i < k_.lanes_.size(); i++) {
-      pads_[i] = tiles_.take(kTileMost);
-      blocks_[i] = k_.lanes_[i].linear || k_.lanes_[i].constant ? nullptr : tiles_.take(kBlock * 8);
-    }
-    frame_.parameters = bases.parameters;
-    for (size_t i = 0; i < operands.size(); i++) {
-      const ProgramOperand& o = operands[i];
-      frame_.operand[i] = {nullptr, 0};
-      if (o.kind == ProgramOperand::kSlot) frame_.operand[i].at = tiles_.take(kTileMost);
-      if (o.kind == ProgramOperand::kNumber)
-        frame_.operand[i].at = const_cast<char*>(bases.numbers) + static_cast<int64_t>(o.index) * kTileMost;
-    }
-    for (size_t i = 0; i < k_.lanes_.size(); i++)
-      if (k_.lanes_[i].constant) repeat(i, bases_.lane[i]);
-  }
-
-  void run(int64_t begin, int64_t end) {
-    const int64_t longest = k_.plain_ || k_.rows_ ? kLongBlock : kBlock;
-    for (int64_t p = begin, n = 0; p < end; p += n) {
-      n = std::min(end - p, longest);
-      if (k_.rows_) n = std::min({n, k_.shape_[k_.rank_ - 1] - p % k_.shape_[k_.rank_ - 1], longest_of_rows()});
-      for (size_t i = 0; i < k_.lanes_.size(); i++) place(i, p, n);
-      const int64_t whole = n / k_.tile_;
-      if (whole > 0) threaded().run(bases_.program, &frame_, whole, k_.tile_);
-      if (whole * k_.tile_ < n) rest(whole * k_.tile_, n);
-    }
-  }
-
- private:
-  // What is picked up element by element has room for so many.
-  int64_t longest_of_rows() const { return k_.gathered() > 0 ? kBlock : kLongBlock; }
-
-  TileOperand& operand(size_t lane) { return frame_.operand[k_.operand_of_[lane]]; }
-
-  void repeat(size_t i, const char* element) {
-    fill_elements(pads_[i], element, kStorageBytes[k_.lanes_[i].storage], k_.tile_);
-    operand(i) = {pads_[i], 0};
-  }
-
-  // Where the block's elements [p, p + n) of a tensor are.
-  void place(size_t i, int64_t p, int64_t n) {
-    const Lane& lane = k_.lanes_[i];
-    if (lane.constant) return;
-    const int64_t bytes = kStorageBytes[lane.storage];
-    if (lane.linear) {
-      operand(i) = {bases_.lane[i] + p * bytes, bytes};
-      return;
-    }
-    const int64_t step = lane.stride[k_.rank_ - 1];
-    if (k_.rows_ && step <= 1) {
-      int64_t at = 0;
-      for (int64_t axis = k_.rank_ - 1, rest = p; axis >= 0; axis--) {
-        at += rest % k_.shape_[axis] * lane.stride[axis];
-        rest /= k_.shape_[axis];
-      }
-      char* from = bases_.lane[i] + at * bytes;
-      if (step == 0) return repeat(i, from);
-      operand(i) = {from, bytes};
-      return;
-    }
-    gather(bases_.lane[i], static_cast<int>(bytes), k_.rank_, k_.shape_, lane.stride, p, n, blocks_[i]);
-    operand(i) = {blocks_[i], bytes};
-  }
-
-  // Less than a tile at the end of a block: through tiles of its own.
-  void rest(int64_t from, int64_t end) {
-    size_t backs = 0;
-    Back back[kTileOperands];
-    for (size_t i = 0; i < k_.lanes_.size(); i++) {
-      TileOperand& o = operand(i);
-      if (o.step == 0) continue;
-      char* at = o.at + from * o.step;
-      const int64_t bytes = (end - from) * o.step;
-      if (i < k_.inputs_) {
-        std::memset(pads_[i], 0, kTileMost);
-        std::memcpy(pads_[i], at, static_cast<size_t>(bytes));
-      } else {
-        back[backs++] = {at, pads_[i], bytes};
-      }
-      o = {pads_[i], 0};
-    }
-    threaded().run(k_.program_.steps.data(), &frame_, 1, k_.tile_);
-    for (size_t i = 0; i < backs; i++) std::memcpy(back[i].to, back[i].pad, static_cast<size_t>(back[i].bytes));
-  }
-
-  struct Back {
-    char* to;
-    const char* pad;
-    int64_t bytes;
-  };
-  const RegionKernel& k_;
-  const Bases& bases_;
-  RegionBytes tiles_;
-  char *pads_[kTileOperands], *blocks_[kTileOperands];
-  TileFrame frame_;
-};
-
-void RegionKernel::launch(const pg_launch& launch) {
-  RegionBytes bytes(static_cast<int64_t>(program_.numbers.size()) * kTileMost + program_.parameter_bytes + 128);
-  char* numbers = bytes.take(static_cast<int64_t>(program_.numbers.size()) * kTileMost);
-  char* parameters = bytes.take(program_.parameter_bytes + 64);
-  put_numbers(launch, numbers, parameters);
-  Bases bases;
   bases.numbers = numbers;
   bases.parameters = parameters;
+}
+
+void RegionKernel::keep_near(uint32_t output) {
+  const uint32_t operand = operand_of_[inputs_ + output];
+  for (size_t i = 0; i < program_.steps.size(); i++)
+    if (program_.past[i].run != program_.steps[i].run && program_.steps[i].a == operand)
+      program_.past[i] = program_.steps[i];
+}
+
+// ---- on one thread ----
+
+RegionKernel::Worker::Worker(const RegionKernel& kernel, const Bases& bases, RegionBytes& room)
+    : k_(kernel), bases_(bases) {
+  const auto& operands = k_.program_.operands;
+  for (size_t i = 0; i < k_.lanes_.size(); i++) {
+    pads_[i] = room.take(kTileMost);
+    blocks_[i] = k_.lanes_[i].linear || k_.lanes_[i].constant ? nullptr : room.take(kBlock * 8);
+  }
+  frame_.parameters = bases.parameters;
+  for (size_t i = 0; i < operands.size(); i++) {
+    const ProgramOperand& o = operands[i];
+    frame_.operand[i] = {nullptr, 0};
+    if (o.kind == ProgramOperand::kSlot) frame_.operand[i].at = room.take(kTileMost);
+    if (o.kind == ProgramOperand::kNumber)
+      frame_.operand[i].at = const_cast<char*>(bases.numbers) + static_cast<int64_t>(o.index) * kTileMost;
+  }
+}
+
+void RegionKernel::Worker::run(int64_t begin, int64_t end) {
+  for (size_t i = 0; i < k_.lanes_.size(); i++)
+    if (k_.lanes_[i].constant) repeat(i, bases_.lane[i]);
+  const TileStep* program = (bases_.past ? k_.program_.past : k_.program_.steps).data();
+  const int64_t longest = k_.plain_ || k_.rows_ ? kLongBlock : kBlock;
+  for (int64_t p = begin, n = 0; p < end; p += n) {
+    n = std::min(end - p, longest);
+    if (k_.rows_) n = std::min({n, k_.shape_[k_.rank_ - 1] - p % k_.shape_[k_.rank_ - 1], longest_of_rows()});
+    for (size_t i = 0; i < k_.lanes_.size(); i++) place(i, p, n);
+    const int64_t whole = n / k_.tile_;
+    if (whole > 0) threaded().run(program, &frame_, whole, k_.tile_);
+    if (whole * k_.tile_ < n) rest(whole * k_.tile_, n);
+  }
+}
+
+int64_t RegionKernel::Worker::longest_of_rows() const { return k_.gathered() > 0 ? kBlock : kLongBlock; }
+
+void RegionKernel::Worker::repeat(size_t i, const char* element) {
+  fill_elements(pads_[i], element, kStorageBytes[k_.lanes_[i].storage], k_.tile_);
+  operand(i) = {pads_[i], 0};
+}
+
+// Where the block's elements [p, p + n) of a tensor are.
+void RegionKernel::Worker::place(size_t i, int64_t p, int64_t n) {
+  const Lane& lane = k_.lanes_[i];
+  if (lane.constant) return;
+  const int64_t bytes = kStorageBytes[lane.storage];
+  if (lane.linear) {
+    operand(i) = {bases_.lane[i] + p * bytes, bytes};
+    return;
+  }
+  const int64_t step = lane.stride[k_.rank_ - 1];
+  if (k_.rows_ && step <= 1) {
+    int64_t at = 0;
+    for (int64_t axis = k_.rank_ - 1, rest = p; axis >= 0; axis--) {
+      at += rest % k_.shape_[axis] * lane.stride[axis];
+      rest /= k_.shape_[axis];
+    }
+    char* from = bases_.lane[i] + at * bytes;
+    if (step == 0) return repeat(i, from);
+    operand(i) = {from, bytes};
+    return;
+  }
+  gather(bases_.lane[i], static_cast<int>(bytes), k_.rank_, k_.shape_, lane.stride, p, n, blocks_[i]);
+  operand(i) = {blocks_[i], bytes};
+}
+
+// Less than a tile at the end of a block: through tiles of its own.
+void RegionKernel::Worker::rest(int64_t from, int64_t end) {
+  size_t backs = 0;
+  Back back[kTileOperands];
+  for (size_t i = 0; i < k_.lanes_.size(); i++) {
+    TileOperand& o = operand(i);
+    if (o.step == 0) continue;
+    char* at = o.at + from * o.step;
+    const int64_t bytes = (end - from) * o.step;
+    if (i < k_.inputs_) {
+      std::memset(pads_[i], 0, kTileMost);
+      std::memcpy(pads_[i], at, static_cast<size_t>(bytes));
+    } else {
+      back[backs++] = {at, pads_[i], bytes};
+    }
+    o = {pads_[i], 0};
+  }
+  threaded().run(k_.program_.steps.data(), &frame_, 1, k_.tile_);
+  for (size_t i = 0; i < backs; i++) std::memcpy(back[i].to, back[i].pad, static_cast<size_t>(back[i].bytes));
+}
+
+// ---- alone ----
+
+void RegionKernel::launch(const pg_launch& launch) {
+  RegionBytes bytes(number_bytes());
+  Bases bases;
+  put_numbers(launch, bytes, bases);
   bases.past = true;
   int64_t written = 0;
   for (uint32_t i = 0; i < launch.input_count; i++) bases.lane[i] = pg::host_pointer<char>(launch.input[i]);
@@ -234,11 +205,14 @@ void RegionKernel::launch(const pg_launch& launch) {
     bases.lane[inputs_ + i] = at;
   }
   bases.past = bases.past && written >= kStreamBytes;
-  bases.program = (bases.past ? program_.past : program_.steps).data();
-  if (count_ <= grain_) return Piece(*this, bases).run(0, count_);
+  auto piece = [&](int64_t begin, int64_t end) {
+    RegionBytes room(worker_bytes());
+    Worker(*this, bases, room).run(begin, end);
+  };
+  if (count_ <= grain_) return piece(0, count_);
   const int64_t groups = (count_ + tile_ - 1) / tile_;  // threads part at whole tiles
   pg::parallel_for(groups, std::max<int64_t>(grain_ / tile_, 1), [&](int64_t begin, int64_t end) {
-    Piece(*this, bases).run(begin * tile_, std::min(end * tile_, count_));
+    piece(begin * tile_, std::min(end * tile_, count_));
     if (bases.past) simd->stream_fence();
   });
 }

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/normalise.hpp"
+#include "lines.hpp"
 #include "simd.hpp"
 
 namespace pg::cpu {
@@ -67,28 +68,101 @@ class NormRows final : public Kernel {
     with_float(dtype_, [&](auto type) { run<typename decltype(type)::type>(launch); });
   }
 
+  // ---- for regions (lines.hpp) ----
+
+  static std::unique_ptr<::cpu::Lines> make_lines(const KernelCall& call) {
+    supports(call);
+    const uint32_t rank = call.in(0).rank;
+    const auto dims = static_cast<uint32_t>(call.attr<int64_t>("dims"));
+    ::cpu::last_axes(call, static_cast<uint32_t>((uint64_t{1} << rank) - (uint64_t{1} << (rank - dims))));
+    return std::make_unique<Part>(call, dims);
+  }
+
  private:
+  class Part final : public ::cpu::Lines {
+   public:
+    Part(const KernelCall& call, uint32_t dims) : Lines(dims), kernel_(call, plan_) {}
+    uint64_t shared_bytes() const override { return plan_.workspace; }
+    void share(const pg_launch& launch, char* room) const override {
+      with_float(kernel_.dtype_, [&](auto type) {
+        Scratch scratch(room);
+        kernel_.template read<typename decltype(type)::type>(launch, scratch);
+      });
+    }
+    void run(const pg_launch& launch, const char* shared, const char* const* in, char* const* out, int64_t first,
+             int64_t last) const override {
+      with_float(kernel_.dtype_, [&](auto type) {
+        using T = typename decltype(type)::type;
+        using A = Statistic<T>;
+        Scratch scratch(const_cast<char*>(shared));  // as `share` has taken it
+        Shared<T> values;
+        values.weight = static_cast<const A*>(scratch.take(kernel_.rows_.bytes()));
+        values.bias = kCentred ? static_cast<const A*>(scratch.take(kernel_.rows_.bytes())) : nullptr;
+        values.eps = kernel_.template eps_for<A>(launch);
+        auto statistic = [&](uint32_t i) { return reinterpret_cast<A*>(out[i]); };
+        const Targets<T> to = {reinterpret_cast<T*>(out[0]), kernel_.has_mean_ ? statistic(kMean) : nullptr,
+                               kernel_.has_invstd_ ? statistic(kInvstd) : nullptr};
+        kernel_.normalise(reinterpret_cast<const T*>(in[0]), values, to, first, last);
+      });
+    }
+    int cost() const override { return 4; }
+
+   private:
+    Plan plan_;
+    NormRows kernel_;
+  };
+
   static constexpr uint32_t kMean = 1, kInvstd = kCentred ? 2 : 1;  // outputs
 
   template <class T>
   void run(const pg_launch& launch) {
-    using A = Statistic<T>;
     Scratch scratch(host_pointer(launch.workspace));
     auto* x = static_cast<const T*>(x_.get(input(launch, 0), scratch));
+    const Shared<T> shared = read<T>(launch, scratch);
+    const Targets<T> out = {output<T>(launch, 0), has_mean_ ? output<Statistic<T>>(launch, kMean) : nullptr,
+                            has_invstd_ ? output<Statistic<T>>(launch, kInvstd) : nullptr};
+    parallel_for(rows_.count, rows_.grain(),
+                 [&](int64_t begin, int64_t end) { normalise(x, shared, out, begin, end); });
+  }
+
+  // What all rows share.
+  template <class T>
+  struct Shared {
+    const Statistic<T>*weight, *bias;
+    double eps;
+  };
+  template <class T>
+  struct Targets {
+    T* y;
+    Statistic<T>*means, *invstds;  // NULL: not wanted
+  };
+  template <class T>
+  Shared<T> read(const pg_launch& launch, Scratch& scratch) const {
+    using A = Statistic<T>;
     auto* weight = static_cast<A*>(scratch.take(rows_.bytes()));
     auto* bias = kCentred ? static_cast<A*>(scratch.take(rows_.bytes())) : nullptr;
     weight_.read<A>(launch, scratch, rows_.size, 1, weight);
     if (kCentred) bias_.read<A>(launch, scratch, rows_.size, 0, bias);
-    A* means = has_mean_ ? output<A>(launch, kMean) : nullptr;
-    A* invstds = has_invstd_ ? output<A>(launch, kInvstd) : nullptr;
-    T* y = output<T>(launch, 0);
-    double eps = eps_(launch);
-    if (!kCentred && !(eps > 0)) eps = static_cast<double>(std::numeric_limits<A>::epsilon());
-    int64_t size = rows_.size;
-    if (are_short(rows_)) return run_short(x, weight, bias, eps, y, means, invstds);
-    vector_for(
-        rows_.count, rows_.grain(), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-          for (int64_t row = begin; row < end; row++) {
+    return {weight, bias, eps_for<A>(launch)};
+  }
+  template <class A>
+  double eps_for(const pg_launch& launch) const {
+    const double eps = eps_(launch);
+    return !kCentred && !(eps > 0) ? static_cast<double>(std::numeric_limits<A>::epsilon()) : eps;
+  }
+
+  // Rows [begin, end) on this thread.
+  template <class T, class A = Statistic<T>>
+  void normalise(const T* x, const Shared<T>& shared, const Targets<T>& to, int64_t begin, int64_t end) const {
+    const int64_t size = rows_.size;
+    const A *weight = shared.weight, *bias = shared.bias;
+    A *means = to.means, *invstds = to.invstds;
+    T* y = to.y;
+    const double eps = shared.eps;
+    if (are_short(rows_)) return normalise_short(x, shared, to, begin, end);
+    call_vector(
+        [=](int64_t first, int64_t last) __attribute__((always_inline)) {
+          for (int64_t row = first; row < last; row++) {
             const T* in = x + row * size;
             T* out = y + row * size;
             double n = static_cast<double>(size);
@@ -114,26 +188,28 @@ class NormRows final : public Kernel {
             if (means != nullptr) means[row] = mean;
             if (invstds != nullptr) invstds[row] = invstd;
           }
-        });
+        },
+        begin, end);
   }
 
   template <class T, class A = Statistic<T>>
-  void run_short(const T* x, const A* weight, const A* bias, double eps, T* y, A* means, A* invstds) const {
-    int64_t size = rows_.size;
-    vector_for(
-        rows_.count, rows_.grain(), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+  void normalise_short(const T* x, const Shared<T>& shared, const Targets<T>& to, int64_t begin, int64_t end) const {
+    const int64_t size = rows_.size;
+    call_vector(
+        [=](int64_t first, int64_t last) __attribute__((always_inline)) {
           RowTile<A> tile;
           A buffer[::cpu::kShortLine * kTileRows<A>], mean[kTileRows<A>], invstd[kTileRows<A>];
-          for (int64_t row = begin; row < end; row += kTileRows<A>) {
-            int64_t count = std::min(kTileRows<A>, end - row);
+          for (int64_t row = first; row < last; row += kTileRows<A>) {
+            int64_t count = std::min(kTileRows<A>, last - row);
             tile.load(x + row * size, count, size, buffer);
-            ::cpu::simd->norm_lines[sizeof(A) == 8](tile.element, size, kCentred, eps, weight, bias, tile.element, mean,
-                                                    invstd);
-            tile.store(y + row * size, count, size, buffer);
-            if (means != nullptr) std::copy_n(mean, count, means + row);
-            if (invstds != nullptr) std::copy_n(invstd, count, invstds + row);
+            ::cpu::simd->norm_lines[sizeof(A) == 8](tile.element, size, kCentred, shared.eps, shared.weight,
+                                                    shared.bias, tile.element, mean, invstd);
+            tile.store(to.y + row * size, count, size, buffer);
+            if (to.means != nullptr) std::copy_n(mean, count, to.means + row);
+            if (to.invstds != nullptr) std::copy_n(invstd, count, to.invstds + row);
           }
-        });
+        },
+        begin, end);
   }
 
   uint32_t dtype_;

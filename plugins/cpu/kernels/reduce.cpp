@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "copy.hpp"
+#include "lines.hpp"
 #include "reduction.hpp"
 
 namespace cpu {
@@ -37,7 +38,37 @@ uint32_t axes_of(const pg::KernelCall& call, const Row& row) {
   return rank == 0 ? 0 : 1u << call.axis("axis", rank);
 }
 
+// A reduction of the last axes, for regions.
+class ReductionLines final : public Lines {
+ public:
+  ReductionLines(uint32_t axes, const Reduction& reduction, bool costly)
+      : Lines(axes), reduction_(reduction), costly_(costly) {}
+  void run(const pg_launch&, const char*, const char* const* in, char* const* out, int64_t first,
+           int64_t last) const override {
+    reduction_.run_lines(in[0], out[0], first, last);
+  }
+  const Reduction* reduction() const override { return &reduction_; }
+  int cost() const override { return costly_ ? 8 : 1; }
+
+ private:
+  Reduction reduction_;
+  bool costly_;
+};
+
+template <class Kernel>
+std::unique_ptr<Lines> make_reduction_lines(const pg::KernelCall& call, uint32_t axes, bool costly) {
+  Kernel::supports(call);
+  const uint32_t last = last_axes(call, axes);
+  pg::Plan plan;
+  return std::make_unique<ReductionLines>(last, Kernel(call, plan).reduction(), costly);
+}
+
 struct Reduce final : pg::Kernel {
+  static std::unique_ptr<Lines> make_lines(const pg::KernelCall& call) {
+    const Row& row = find_row(call);
+    return make_reduction_lines<Reduce>(call, axes_of(call, row), row.reduce == rLogsumexp);
+  }
+  const Reduction& reduction() const { return reduction_; }
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     const Row& row = find_row(call);
@@ -60,6 +91,10 @@ struct Reduce final : pg::Kernel {
 
 // Sums of floats that leave NaN out.
 struct NanSum final : pg::Kernel {
+  static std::unique_ptr<Lines> make_lines(const pg::KernelCall& call) {
+    return make_reduction_lines<NanSum>(call, call.axis_mask("axes", call.in(0).rank), false);
+  }
+  const Reduction& reduction() const { return reduction_; }
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (!is_float(storage_of(call.in(0)))) refuse(call);
@@ -74,6 +109,10 @@ struct NanSum final : pg::Kernel {
 
 // The orders that need no power of each element; the others are decomposed.
 struct Norm final : pg::Kernel {
+  static std::unique_ptr<Lines> make_lines(const pg::KernelCall& call) {
+    return make_reduction_lines<Norm>(call, call.axis_mask("axes", call.in(0).rank), false);
+  }
+  const Reduction& reduction() const { return reduction_; }
   static ReduceOp find(const pg::KernelCall& call) {
     double p = call.attr<double>("p");
     if (p == 0) return rNonzeros;
@@ -125,9 +164,9 @@ struct SumLike final : pg::Kernel {
 };
 
 const int registered = [] {
-  for (const Row& row : kRows) pg::add_kernel<Reduce>(row.op);
-  pg::add_kernel<NanSum>("nansum");
-  pg::add_kernel<Norm>("norm");
+  for (const Row& row : kRows) pg::add_kernel<Reduce>(row.op), add_lines<Reduce>(row.op);
+  pg::add_kernel<NanSum>("nansum"), add_lines<NanSum>("nansum");
+  pg::add_kernel<Norm>("norm"), add_lines<Norm>("norm");
   return pg::add_kernel<SumLike>("sum_like");
 }();
 

@@ -395,8 +395,11 @@ struct Select;  // it has no functor
 template <class Op, class T, Form form, Result result, Cost cost>
 void fill_type(Threaded& t, Primitive p, Compute c) {
   constexpr bool two = form == kBinary || form == kSlope;
+  // These are loops of arithmetic alone: called for each tile they cost up to a third more.
+  constexpr bool whole =
+      cost == kCheap || std::is_same_v<Op, Exp> || std::is_same_v<Op, Sigmoid> || std::is_same_v<Op, Silu>;
   if constexpr (form == kChoice) {
-  } else if constexpr (cost == kCheap) {
+  } else if constexpr (whole) {
     using R = std::conditional_t<result == kTruth, Whole<T>, T>;
     t.primitive[p][c] = handler(cheap<Op, T, R, form, false>);
     if constexpr (two) t.reversed[p][c] = handler(cheap<Op, T, R, form, true>);

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "line_region.hpp"
+
+#include <algorithm>
+
+#include "../block_loop.hpp"
+#include "../reduction.hpp"
+#include "groups.hpp"
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kBlockElements = 8192;       // that go through all stages together
+constexpr int64_t kFoldedAtOnce = 4 * kBlock;  // of a line that is folded in pieces
+
+// An address that is only added to: where memory would begin of which there is a part.
+template <class T>
+T* before(T* at, int64_t bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(at) - static_cast<uintptr_t>(bytes));
+}
+
+std::unique_ptr<Lines> lines_of(const pg::Region& piece, uint32_t node) {
+  const MakeLines make = find_lines(piece.node(node).op->name);
+  if (make == nullptr) return nullptr;
+  pg::Region::Call call;
+  piece.describe(node, call);
+  return make(pg::KernelCall(&call.call));
+}
+
+}  // namespace
+
+bool LineRegion::is_needed(const pg::Region& piece) {
+  const pg_tensor& first = piece.value(piece.node(0).outputs[0]);
+  for (uint32_t n = 0; n < piece.node_count(); n++) {
+    const pg_node& node = piece.node(n);
+    if (find_lines(node.op->name) != nullptr || !pg::same_shape(piece.value(node.outputs[0]), first)) return true;
+  }
+  return false;
+}
+
+LineRegion::LineRegion(const pg::Region& piece) {
+  values_.resize(piece.raw->value_count);
+  find_lines_of(piece);
+  find_levels(piece);
+  make_stages(piece);
+  place_values(piece);
+}
+
+// ---- what its values are ----
+
+void LineRegion::find_lines_of(const pg::Region& piece) {
+  const pg_tensor *full = nullptr, *numbers = nullptr;
+  int64_t most = 0, least = INT64_MAX;
+  for (uint32_t n = 0; n < piece.node_count(); n++) {
+    makers_.push_back(lines_of(piece, n));
+    if (const Lines* lines = makers_.back().get()) {
+      const pg_tensor& x = piece.value(piece.node(n).inputs[0]);
+      length_ = 1;
+      for (uint32_t i = x.rank - lines->axes; i < x.rank; i++) length_ *= x.shape[i];
+      full = &x;
+    }
+    const pg_tensor& result = piece.value(piece.node(n).outputs[0]);
+    const int64_t count = pg::element_count(result);
+    if (count > most) most = count, numbers = &result;
+    least = std::min(least, count);
+  }
+  if (full == nullptr) full = numbers, length_ = most / least;  // what worked on lines is in another piece
+  lines_ = pg::element_count(*full) / length_;
+  pieces_ = length_ > kLongestLine;
+  for (uint32_t v = 0; v < values_.size(); v++) {
+    const pg_tensor& t = piece.value(v);
+    Value& value = values_[v];
+    const int64_t count = pg::element_count(t), bytes = kStorageBytes[storage_of(t)];
+    value.full = pg::same_shape(t, *full);
+    value.numbers = !value.full && count == lines_;
+    value.by_line = value.numbers && line_length(t, *full) == length_;
+    value.bytes = value.full ? bytes * length_ : value.numbers ? bytes : 0;
+  }
+}
+
+// Elementwise nodes of a level are one program; what works on lines raises it.
+void LineRegion::find_levels(const pg::Region& piece) {
+  for (uint32_t n = 0; n < piece.node_count(); n++) {
+    const pg_node& node = piece.node(n);
+    const bool lines = makers_[n] != nullptr, numbers = !lines && values_[node.outputs[0]].numbers;
+    uint32_t level = 0;
+    for (uint32_t i = 0; i < node.input_count; i++) {
+      if (node.inputs[i] == PG_VALUE_NONE) continue;
+      const Value& x = values_[node.inputs[i]];
+      if (x.maker == kNone) continue;
+      level = std::max(level, x.level);
+      if (lines ? !x.full : numbers ? !x.numbers : !(x.full || x.by_line)) pg::fail_support("it is wanted as a whole");
+      if (pieces_ && !numbers && (!x.full || level > 0)) pg::fail_support("numbers are known at the end only");
+    }
+    for (uint32_t k = 0; k < node.output_count; k++) {
+      if (node.outputs[k] == PG_VALUE_NONE) continue;
+      Value& made = values_[node.outputs[k]];
+      if (made.bytes == 0) pg::fail_support("a result has no lines");
+      made.maker = n;
+      made.level = lines ? level + 1 : level;
+    }
+  }
+}
+
+// ---- stages ----
+
+void LineRegion::make_stages(const pg::Region& piece) {
+  uint32_t levels = 0;
+  for (const Value& v : values_) levels = std::max(levels, v.level);
+  std::vector<uint32_t> late_numbers;
+  std::vector<uint8_t> works_on_lines;
+  for (const auto& maker : makers_) works_on_lines.push_back(maker != nullptr);
+  for (uint32_t level = 0; level <= levels; level++) {
+    std::vector<uint32_t> full, numbers, lines;
+    for (uint32_t n = 0; n < piece.node_count(); n++) {
+      const pg_node& node = piece.node(n);
+      const Value& made = values_[node.outputs[0]];
+      if (works_on_lines[n]) {
+        if (made.level == level + 1) lines.push_back(n);
+      } else if (made.level == level) {
+        (made.numbers ? numbers : full).push_back(n);
+      }
+    }
+    if (pieces_)
+      late_numbers.insert(late_numbers.end(), numbers.begin(), numbers.end());
+    else
+      add_program(piece, numbers, true);
+    add_program(piece, full, false);
+    for (uint32_t n : lines) add_lines(piece, n);
+  }
+  std::sort(late_numbers.begin(), late_numbers.end());
+  add_program(piece, late_numbers, true);
+}
+
+void LineRegion::add_program(const pg::Region& piece, const std::vector<uint32_t>& nodes, bool of_numbers) {
+  std::vector<uint8_t> mine(values_.size(), 0), read(values_.size(), 0), wanted(values_.size(), 0);
+  for (uint32_t n : nodes) mine[piece.node(n).outputs[0]] = 1;
+  for (uint32_t i = 0; i < piece.raw->output_count; i++) wanted[piece.raw->outputs[i]] = 1;
+  std::vector<uint8_t> own(piece.node_count(), 0);
+  for (uint32_t n : nodes) own[n] = 1;
+  Stage stage;
+  for (uint32_t n = 0; n < piece.node_count(); n++) {
+    const pg_node& node = piece.node(n);
+    for (uint32_t i = 0; i < node.input_count; i++) {
+      const uint32_t v = node.inputs[i];
+      if (v == PG_VALUE_NONE) continue;
+      if (!own[n]) {
+        wanted[v] = 1;
+      } else if (!mine[v] && !read[v]) {
+        read[v] = 1;
+        stage.inputs.push_back(v);
+      }
+    }
+  }
+  for (uint32_t n : nodes)
+    if (wanted[piece.node(n).outputs[0]]) stage.outputs.push_back(piece.node(n).outputs[0]);
+  if (stage.outputs.empty()) return;
+  for (uint32_t n : nodes)
+    if (!pg::same_shape(piece.value(piece.node(n).outputs[0]), piece.value(stage.outputs[0])))
+      pg::fail_support("results of several shapes");
+  std::vector<const pg_node*> pointers;
+  for (uint32_t n : nodes) pointers.push_back(piece.raw->nodes[n]);
+  std::vector<uint64_t> overwrites;
+  for (uint32_t v : stage.outputs) {
+    uint64_t mask = 0;
+    for (uint32_t k = 0; k < piece.raw->output_count; k++)
+      for (uint32_t j = 0; j < stage.inputs.size() && j < 64 && piece.raw->outputs[k] == v; j++)
+        for (uint32_t i = 0; i < piece.raw->input_count && i < 64; i++)
+          if (piece.raw->inputs[i] == stage.inputs[j] && (piece.raw->overwrites[k] >> i & 1u)) mask |= uint64_t{1} << j;
+    overwrites.push_back(mask);
+  }
+  pg_region part = *piece.raw;
+  part.node_count = static_cast<uint32_t>(pointers.size());
+  part.nodes = pointers.data();
+  part.input_count = static_cast<uint32_t>(stage.inputs.size());
+  part.inputs = stage.inputs.data();
+  part.output_count = static_cast<uint32_t>(stage.outputs.size());
+  part.outputs = stage.outputs.data();
+  part.overwrites = overwrites.data();
+  stage.of_numbers = of_numbers;
+  stage.program = std::make_unique<RegionKernel>(pg::Region(&part));
+  if (stage.program->count() != (of_numbers ? lines_ : lines_ * length_)) pg::fail_support("results of other shapes");
+  if (!of_numbers) cost_ += stage.program->cost();
+  stages_.push_back(std::move(stage));
+}
+
+void LineRegion::add_lines(const pg::Region& piece, uint32_t n) {
+  const pg_node& node = piece.node(n);
+  Stage stage;
+  stage.lines = std::move(makers_[n]);
+  stage.attrs = node.attrs_offset;
+  for (uint32_t i = 0; i < node.input_count; i++) stage.inputs.push_back(node.inputs[i]);
+  for (uint32_t k = 0; k < node.output_count; k++) stage.outputs.push_back(node.outputs[k]);
+  if (pieces_ && stage.lines->reduction() == nullptr) pg::fail_support("lines are long");
+  cost_ += stage.lines->cost();
+  shared_bytes_ += static_cast<int64_t>((stage.lines->shared_bytes() + 127) / 64 * 64);
+  stages_.push_back(std::move(stage));
+}
+
+// ---- where values lie ----
+
+bool LineRegion::is_read_after(uint32_t value, uint32_t stage) const {
+  for (uint32_t s = stage + 1; s < stages_.size(); s++)
+    if (std::count(stages_[s].inputs.begin(), stages_[s].inputs.end(), value) > 0) return true;
+  return false;
+}
+
+// Whether a stage takes of the value what belongs to its lines alone, or nothing.
+bool LineRegion::reads_by_line(const Stage& stage, uint32_t value) const {
+  if (std::count(stage.inputs.begin(), stage.inputs.end(), value) == 0) return true;
+  const Value& x = values_[value];
+  if (stage.program == nullptr) return x.full;
+  return stage.of_numbers ? x.numbers : x.full || x.by_line;
+}
+
+void LineRegion::place_output(const pg::Region& piece, uint32_t output, const std::vector<uint32_t>& last_read) {
+  const uint32_t v = piece.raw->outputs[output];
+  Value& value = values_[v];
+  uint32_t made = 0;
+  while (std::count(stages_[made].outputs.begin(), stages_[made].outputs.end(), v) == 0) made++;
+  bool late = false;
+  for (uint32_t i = 0; i < piece.raw->input_count && i < 64; i++) {
+    if (!(piece.raw->overwrites[output] >> i & 1u)) continue;
+    const uint32_t x = piece.raw->inputs[i];
+    if (last_read[x] == kNone) continue;
+    for (const Stage& stage : stages_)  // what one block writes must be of no other block's reading
+      if (!pieces_ && !reads_by_line(stage, x)) pg::fail_support("a result lies where all lines read");
+    stages_[made].over_input = true;
+    late |= last_read[x] > made || (last_read[x] == made && stages_[made].lines != nullptr);
+  }
+  if (late && pieces_) pg::fail_support("a result lies where something is read later");
+  value.index = output;
+  value.kind = late ? Value::kBuffer : Value::kOutput;
+  if (late) late_.push_back({v, output});
+}
+
+void LineRegion::place_values(const pg::Region& piece) {
+  std::vector<uint32_t> last_read(values_.size(), kNone);
+  for (uint32_t s = 0; s < stages_.size(); s++)
+    for (uint32_t v : stages_[s].inputs)
+      if (v != PG_VALUE_NONE) last_read[v] = s;
+  for (uint32_t i = 0; i < piece.raw->input_count; i++) {
+    Value& value = values_[piece.raw->inputs[i]];
+    value.kind = Value::kInput;
+    value.index = i;
+  }
+  for (uint32_t k = 0; k < piece.raw->output_count; k++) place_output(piece, k, last_read);
+  for (uint32_t s = 0; s < stages_.size(); s++) {
+    Stage& stage = stages_[s];
+    for (uint32_t k = 0; k < stage.outputs.size(); k++) {
+      const uint32_t v = stage.outputs[k];
+      if (v == PG_VALUE_NONE) continue;
+      Value& value = values_[v];
+      if (value.kind == Value::kUnknown) value.kind = Value::kBuffer;
+      if (value.kind == Value::kBuffer) {
+        int64_t& bytes = value.numbers ? number_bytes_ : full_bytes_;
+        value.offset = bytes;
+        bytes += ((pieces_ && value.full ? value.bytes / length_ : value.bytes) + 7) / 8 * 8;
+      }
+      const bool near = value.kind == Value::kBuffer || is_read_after(v, s) || stage.over_input;
+      if (!near) {
+        stage.written += value.bytes * lines_;
+      } else if (stage.program != nullptr) {
+        stage.program->keep_near(k);
+      } else {
+        stage.lines->keep_near(k);
+      }
+    }
+  }
+  block_ = std::clamp<int64_t>(kBlockElements / length_, 1, lines_);
+  // Short lines are worked on as tiles of so many.
+  if (block_ >= kMostLines) block_ = block_ / kMostLines * kMostLines;
+}
+
+// ---- a launch ----
+
+struct LineRegion::Shared {
+  explicit Shared(const LineRegion& region, const pg_launch& launch)
+      : launch(launch),
+        bytes(bytes_of(region)),
+        bases(std::make_unique_for_overwrite<RegionKernel::Bases[]>(region.stages_.size())),
+        rooms(region.stages_.size()) {
+    for (size_t s = 0; s < region.stages_.size(); s++) {
+      const Stage& stage = region.stages_[s];
+      if (stage.program != nullptr) {
+        stage.program->put_numbers(launch, bytes, bases[s]);
+        bases[s].past = stage.written >= kStreamBytes;
+        continue;
+      }
+      const auto room = static_cast<int64_t>(stage.lines->shared_bytes());
+      if (room == 0) continue;
+      rooms[s] = bytes.take(room + 64);
+      std::vector<pg_address> in(stage.inputs.size(), pg_address{0, 0});
+      for (size_t i = 0; i < in.size(); i++)
+        if (stage.inputs[i] != PG_VALUE_NONE && region.values_[stage.inputs[i]].kind == Value::kInput)
+          in[i] = launch.input[region.values_[stage.inputs[i]].index];
+      pg_launch of_node = node_launch(stage);
+      of_node.input = in.data();
+      of_node.input_count = static_cast<uint32_t>(in.size());
+      stage.lines->share(of_node, rooms[s]);
+    }
+  }
+  static int64_t bytes_of(const LineRegion& region) {
+    int64_t bytes = region.shared_bytes_;
+    for (const Stage& s : region.stages_) bytes += s.program != nullptr ? s.program->number_bytes() : 0;
+    return bytes;
+  }
+  pg_launch node_launch(const Stage& stage) const {
+    pg_launch of_node = launch;
+    of_node.attrs = static_cast<const char*>(launch.attrs) + stage.attrs;
+    return of_node;
+  }
+  const pg_launch& launch;
+  RegionBytes bytes;
+  std::unique_ptr<RegionKernel::Bases[]> bases;  // by stage, without lanes
+  std::vector<char*> rooms;
+};
+
+// The programs of stages, for one thread.
+struct LineRegion::Programs {
+  Programs(const LineRegion& region, const Shared& shared, RegionBytes& room)
+      : bases(std::make_unique_for_overwrite<RegionKernel::Bases[]>(region.stages_.size())),
+        workers(region.stages_.size()) {
+    for (size_t s = 0; s < workers.size(); s++) {
+      const Stage& stage = region.stages_[s];
+      if (stage.program == nullptr) continue;
+      bases[s].numbers = shared.bases[s].numbers;
+      bases[s].parameters = shared.bases[s].parameters;
+      bases[s].past = shared.bases[s].past;
+      workers[s] = std::make_unique<RegionKernel::Worker>(*stage.program, bases[s], room);
+    }
+  }
+  static int64_t room(const LineRegion& region) {
+    int64_t bytes = 0;
+    for (const Stage& s : region.stages_) bytes += s.program != nullptr ? s.program->worker_bytes() : 0;
+    return bytes;
+  }
+  // base(v): where all of a value would begin.
+  template <class Base>
+  void run(size_t s, const Stage& stage, int64_t begin, int64_t end, const Base& base) {
+    char** lane = bases[s].lane;
+    for (uint32_t v : stage.inputs) *lane++ = base(v);
+    for (uint32_t v : stage.outputs) *lane++ = base(v);
+    workers[s]->run(begin, end);
+  }
+  std::unique_ptr<RegionKernel::Bases[]> bases;
+  std::vector<std::unique_ptr<RegionKernel::Worker>> workers;
+};
+
+// A thread's blocks of lines.
+class LineRegion::Thread {
+ public:
+  Thread(const LineRegion& region, const Shared& shared)
+      : r_(region),
+        shared_(shared),
+        room_(region.block_ * (region.full_bytes_ + region.number_bytes_) + 128 + Programs::room(region)),
+        full_(room_.take(region.block_ * region.full_bytes_)),
+        numbers_(room_.take(region.block_ * region.number_bytes_)),
+        programs_(region, shared, room_) {
+    size_t most = 1;
+    for (const Stage& stage : r_.stages_) most = std::max({most, stage.inputs.size(), stage.outputs.size()});
+    in_.resize(most);
+    out_.resize(most);
+  }
+
+  void run(int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += r_.block_) block(first, std::min(first + r_.block_, end));
+    simd->stream_fence();
+  }
+
+ private:
+  // Where all of a value would begin.
+  char* base(uint32_t v, int64_t first) const {
+    if (v == PG_VALUE_NONE) return nullptr;
+    const Value& value = r_.values_[v];
+    switch (value.kind) {
+      case Value::kInput: return pg::host_pointer<char>(shared_.launch.input[value.index]);
+      case Value::kOutput: return pg::host_pointer<char>(shared_.launch.output[value.index]);
+      default: return before((value.numbers ? numbers_ : full_) + r_.block_ * value.offset, first * value.bytes);
+    }
+  }
+
+  void block(int64_t first, int64_t last) {
+    for (size_t s = 0; s < r_.stages_.size(); s++) {
+      const Stage& stage = r_.stages_[s];
+      if (stage.program != nullptr) {
+        const int64_t length = stage.of_numbers ? 1 : r_.length_;
+        programs_.run(s, stage, first * length, last * length, [&](uint32_t v) { return base(v, first); });
+      } else {
+        for (size_t i = 0; i < stage.inputs.size(); i++) in_[i] = base(stage.inputs[i], first);
+        for (size_t k = 0; k < stage.outputs.size(); k++) out_[k] = base(stage.outputs[k], first);
+        stage.lines->run(shared_.node_launch(stage), shared_.rooms[s], in_.data(), out_.data(), first, last);
+      }
+    }
+    for (const Copy& copy : r_.late_) {
+      const int64_t bytes = r_.values_[copy.value].bytes;
+      std::memcpy(pg::host_pointer<char>(shared_.launch.output[copy.output]) + first * bytes,
+                  base(copy.value, first) + first * bytes, static_cast<size_t>((last - first) * bytes));
+    }
+  }
+
+  const LineRegion& r_;
+  const Shared& shared_;
+  RegionBytes room_;
+  char *full_, *numbers_;
+  Programs programs_;
+  std::vector<const char*> in_;
+  std::vector<char*> out_;
+};
+
+// Lines in pieces: a chunk of one is what one accumulator takes, as in Reduction.
+class LineRegion::Pieces {
+ public:
+  Pieces(const LineRegion& region, const Shared& shared)
+      : r_(region), shared_(shared), numbers_(region.lines_ * region.number_bytes_ + 64) {
+    room_ = numbers_.take(r_.lines_ * r_.number_bytes_);
+    chunks_ = (r_.length_ + Reduction::kChunk - 1) / Reduction::kChunk;
+    for (size_t s = 0; s < r_.stages_.size(); s++)
+      if (r_.stages_[s].lines != nullptr) folds_.push_back(s);
+    partial_.resize(static_cast<size_t>(r_.lines_ * chunks_) * folds_.size());
+  }
+
+  void run() {
+    const int64_t work = r_.lines_ * chunks_;
+    auto piece = [&](int64_t begin, int64_t end) { chunks(begin, end); };
+    r_.lines_* r_.length_ <= kGrain ? piece(0, work) : pg::parallel_for(work, 1, piece);
+    for (size_t f = 0; f < folds_.size(); f++) finish(f);
+    for (size_t s = 0; s < r_.stages_.size(); s++) {
+      const Stage& stage = r_.stages_[s];
+      if (stage.program == nullptr || !stage.of_numbers) continue;
+      RegionBytes room(Programs::room(r_));
+      Programs(r_, shared_, room).run(s, stage, 0, r_.lines_, [&](uint32_t v) { return base(v, nullptr, 0); });
+      simd->stream_fence();
+    }
+  }
+
+ private:
+  // Where all of a value would begin; `near`: a thread's buffers, which hold elements from `first` on.
+  char* base(uint32_t v, char* near, int64_t first) const {
+    if (v == PG_VALUE_NONE) return nullptr;
+    const Value& value = r_.values_[v];
+    switch (value.kind) {
+      case Value::kInput: return pg::host_pointer<char>(shared_.launch.input[value.index]);
+      case Value::kOutput: return pg::host_pointer<char>(shared_.launch.output[value.index]);
+      default:
+        if (value.numbers) return room_ + r_.lines_ * value.offset;
+        return before(near + kFoldedAtOnce * value.offset, first * (value.bytes / r_.length_));
+    }
+  }
+
+  void chunks(int64_t begin, int64_t end) {
+    RegionBytes room(kFoldedAtOnce * r_.full_bytes_ + 64 + Programs::room(r_));
+    char* near = room.take(kFoldedAtOnce * r_.full_bytes_);
+    Programs programs(r_, shared_, room);
+    for (int64_t work = begin; work < end; work++) {
+      const int64_t line = work / chunks_, start = work % chunks_ * Reduction::kChunk;
+      const int64_t stop = std::min(start + Reduction::kChunk, r_.length_);
+      for (int64_t p = start; p < stop; p += kFoldedAtOnce) {
+        const int64_t n = std::min(kFoldedAtOnce, stop - p), first = line * r_.length_ + p;
+        for (size_t i = 0; i < r_.stages_.size(); i++) {
+          const Stage& stage = r_.stages_[i];
+          if (stage.program != nullptr && !stage.of_numbers)
+            programs.run(i, stage, first, first + n, [&](uint32_t v) { return base(v, near, first); });
+        }
+        for (size_t f = 0; f < folds_.size(); f++) {
+          const Stage& stage = r_.stages_[folds_[f]];
+          const int64_t bytes = r_.values_[stage.inputs[0]].bytes / r_.length_;
+          const char* x = base(stage.inputs[0], near, first) + first * bytes;
+          for (int64_t q = 0; q < n; q += kBlock)
+            stage.lines->reduction()->fold(x + q * bytes, std::min(kBlock, n - q), p + q, &accumulator(f, work));
+        }
+      }
+    }
+    simd->stream_fence();
+  }
+
+  Acc& accumulator(size_t fold, int64_t work) { return partial_[static_cast<size_t>(work) * folds_.size() + fold]; }
+
+  void finish(size_t fold) {
+    const Stage& stage = r_.stages_[folds_[fold]];
+    const uint32_t v = stage.outputs[0];
+    if (v == PG_VALUE_NONE) return;
+    const Reduction& reduction = *stage.lines->reduction();
+    for (int64_t line = 0; line < r_.lines_; line++) {
+      Acc total = accumulator(fold, line * chunks_);
+      for (int64_t c = 1; c < chunks_; c++) reduction.merge(&total, accumulator(fold, line * chunks_ + c));
+      reduction.put(base(v, nullptr, 0) + line * r_.values_[v].bytes, total);
+    }
+  }
+
+  const LineRegion& r_;
+  const Shared& shared_;
+  RegionBytes numbers_;
+  char* room_;
+  int64_t chunks_;
+  std::vector<size_t> folds_;  // stages
+  std::vector<Acc> partial_;
+};
+
+void LineRegion::launch(const pg_launch& launch) {
+  const Shared shared(*this, launch);
+  if (pieces_) return Pieces(*this, shared).run();
+  const int64_t count = lines_ * length_, grain = std::max<int64_t>(kGrain * 2 / (2 + cost_), 2048);
+  if (count <= grain) return Thread(*this, shared).run(0, lines_);
+  // Threads part where blocks do: so tiles of short lines are whole.
+  const int64_t blocks = (lines_ + block_ - 1) / block_;
+  pg::parallel_for(blocks, std::max<int64_t>(1, grain / (block_ * length_)), [&](int64_t begin, int64_t end) {
+    Thread(*this, shared).run(begin * block_, std::min(end * block_, lines_));
+  });
+}
+
+}  // namespace cpu
