@@ -100,7 +100,7 @@ class Conv final : public Kernel {
  private:
   // oneDNN's convolutions write channels-last results as they are to lie; a bias behind one is added to row-major ones.
   static void require_result(const ConvShape& s) {
-    if (s.result().dense()) return;
+    if (s.result().count() == 0 || s.result().dense()) return;
     const bool adds_bias = s.bias && s.kind == ConvKind::kInputGradient;
     if (!s.result().channels_last() || adds_bias || make_onednn_convolution(s) == nullptr)
       fail_support("the result must be row-major, or channels-last where oneDNN has a kernel");
