@@ -3,6 +3,8 @@
 
 #include <type_traits>
 
+#include "perigee/kernels/strided.hpp"
+
 namespace cpu {
 
 Storage storage_of(uint32_t dtype) {

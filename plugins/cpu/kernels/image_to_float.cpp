@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
 
 namespace cpu {
