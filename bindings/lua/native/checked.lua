@@ -3,6 +3,7 @@
 -- of its kind, and who self is. Arguments may also come in one table, as everywhere: what does not fit at once is read
 -- by the call grammar.
 
+local entries = require "perigee.native.entries"
 local errors = require "perigee.native.errors"
 local grammar = require "perigee.native.grammar"
 local suggest = require "perigee.native.suggest"
@@ -37,7 +38,7 @@ local function is_arguments(params, n, last)
   if n == 0 or not grammar.is_plain(last) then return false end
   local param = params[n]
   if param and (param[2] == "table" or param[2] == "any") then return false end
-  return n == 1 or type(next(last)) == "string"
+  return n == 1 or type(entries.first(last)) == "string"
 end
 
 -- The arguments in order: a table taken apart, everything checked.

@@ -2,6 +2,7 @@
 -- Compiled functions (core/src/compile). They are few and long-lived, so these have finalizers.
 
 local ffi = require "ffi"
+local entries = require "perigee.native.entries"
 local errors = require "perigee.native.errors"
 local gradients = require "perigee.native.gradients"
 local handles = require "perigee.native.handles"
@@ -77,7 +78,7 @@ local function finish(self, noting, ok, ...)
     error(err, 0)
   end
   if noting then
-    if next(noted) then self.groups = noted end
+    if entries.count(noted, 1) > 0 then self.groups = noted end
     noted = nil
   end
   return ...

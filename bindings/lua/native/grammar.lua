@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The one call grammar: `f(2, 3)`, `f{2, 3, dtype="int64"}` and `f({2, 3}, {dtype="int64"})` are the same call.
 
+local entries = require "perigee.native.entries"
 local errors = require "perigee.native.errors"
 local suggest = require "perigee.native.suggest"
 local handles = require "perigee.native.handles"
@@ -44,7 +45,7 @@ local takes_table = { any = true, table = true, list = true, axes = true, tensor
 -- Is the table behind other values one of them, as in x:view({2, 3})? Else it holds arguments: x:gather{1, index}.
 local function is_value(param, t)
   if not param then return true end
-  if single[param[2]] then return next(t) == nil end
+  if single[param[2]] then return entries.count(t, 1) == 0 end
   if param[2] == "tensors" then return true end
   for _, v in ipairs(t) do
     if is_tensor(v) then return false end
@@ -228,7 +229,8 @@ function M.place(where, params, args, n, out)
       param = params[index]
     end
     if not param then
-      if at == n and (args[at] == nil or is_plain(args[at]) and next(args[at]) == nil) then return end -- zeros_like{}
+      local last = args[at]
+      if at == n and (last == nil or is_plain(last) and entries.count(last, 1) == 0) then return end -- zeros_like{}
       errors.raise("invalid_argument", where,
                    ("too many arguments: %s is one more than it takes"):format(describe(args[at])),
                    told_by_name(params))
@@ -244,7 +246,7 @@ function M.place(where, params, args, n, out)
       end
       v = list
     end
-    local no_options = not takes_table[kind] and is_plain(v) and next(v) == nil -- x:elu{}
+    local no_options = not takes_table[kind] and is_plain(v) and entries.count(v, 1) == 0 -- x:elu{}
     if v ~= nil and not no_options then out[name] = check(where, shown, param, v) end
     index = index + 1
   end

@@ -86,6 +86,7 @@ local function start()
   native.spread, native.checked = grammar.spread, require "perigee.native.checked"
   native.signatures, native.module_dir = grammar.signatures, library.module_dir
   native.suggest, native.has_entries = require "perigee.native.suggest", require "perigee.native.has_entries"
+  native.entries = require "perigee.native.entries"
   local scopes = require("perigee.native.scopes")
   native.with, native.in_main, native.frames = scopes.with, scopes.in_main, scopes
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"

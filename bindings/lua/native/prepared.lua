@@ -3,6 +3,7 @@
 -- that the caller has checked (indexing).
 
 local ffi = require "ffi"
+local entries = require "perigee.native.entries"
 local errors = require "perigee.native.errors"
 local handles = require "perigee.native.handles"
 local operators = require "perigee.native.operators"
@@ -107,7 +108,8 @@ function M.prepare_with(name, count, given)
       at[0] = attr.kind == kinds.choice and attr.choice_index[v] or v
     end
   end
-  if next(left) then errors.raise("invalid_argument", name, ("unknown option %q"):format(next(left))) end
+  local key = entries.first(left)
+  if key ~= nil then errors.raise("invalid_argument", name, ("unknown option %q"):format(key)) end
   return function(...)
     local _ = struct -- what run's pointers point into lives as long as this function
     return run(...)

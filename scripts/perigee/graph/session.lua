@@ -140,17 +140,16 @@ local function feed_lists(self, feeds, where)
   if type(feeds) ~= "table" then
     native.raise("invalid_argument", where, "feeds must be a table by name, got " .. native.describe(feeds))
   end
-  local names, count, name, value = names_of(self).feeds, 0, next(feeds)
-  while name ~= nil do -- pairs would not compile
-    local t = names[name]
+  local names, taken, fed, count = names_of(self).feeds, 0, native.entries.keys(feeds)
+  for i = 1, count do
+    local t, value = names[fed[i]], feeds[fed[i]]
     if t == nil or t.ptr == nil or not native.is_tensor(value) then break end
-    count = count + 1
-    targets[count], values[count] = t, value
-    name, value = next(feeds, name)
+    taken = i
+    targets[i], values[i] = t, value
   end
-  if name == nil then return targets, values end
-  for i, fed in ipairs(sorted_names(feeds)) do
-    targets[i], values[i] = read_feed(self, where, names, fed, feeds[fed])
+  if taken == count then return targets, values end
+  for i, name in ipairs(sorted_names(feeds)) do
+    targets[i], values[i] = read_feed(self, where, names, name, feeds[name])
   end
   return targets, values
 end
@@ -168,12 +167,11 @@ end
 
 -- What a fetch asks for: tensors, and the key that each result goes under.
 local function read_fetches(self, fetches)
-  local wanted, keys, count, key, v = {}, {}, 0, next(fetches)
-  while key ~= nil do
-    count = count + 1
-    wanted[count] = fetched(self, v)
-    keys[count] = type(key) == "number" and type(v) == "string" and v or key
-    key, v = next(fetches, key)
+  local wanted, keys, count = {}, native.entries.keys(fetches)
+  for i = 1, count do
+    local key, v = keys[i], fetches[keys[i]]
+    wanted[i] = fetched(self, v)
+    keys[i] = type(key) == "number" and type(v) == "string" and v or key
   end
   return wanted, keys
 end

@@ -103,7 +103,7 @@ local function container(s, out, t)
   if s.depth == MOST_DEEP then refuse(s, ("is nested more than %d deep"):format(MOST_DEEP)) end
   local is_array, count = measure(s, t, is_marked)
   local first, last = is_array and "[" or "{", is_array and "]" or "}"
-  if next(t) == nil then
+  if native.entries.count(t, 1) == 0 then
     out[#out + 1] = first .. last
     return
   end

@@ -43,7 +43,7 @@ end
 ---The value over all batches so far; NaN where there were none. Waits for the device.
 ---@return number
 function Metric:value()
-  if next(self.seen) == nil then return 0 / 0 end
+  if native.entries.count(self.seen, 1) == 0 then return 0 / 0 end
   return require("perigee").no_grad(self.kind.read, self)
 end
 

@@ -112,7 +112,7 @@ local function read_targets(target, second)
     end
     return { target, second }
   end
-  if type(target[1]) == "string" and next(target, 1) == nil then return target end
+  if type(target[1]) == "string" and native.has_entries(target, 1) then return target end
   local o = read_options(target)
   local targets = { o.device }
   targets[#targets + 1] = o.dtype

@@ -89,7 +89,7 @@ function rule.call(name, inputs, attrs)
   for key, v in pairs(attrs) do
     if native.is_tensor(v) then tensors[key] = v else numbers[key] = v end
   end
-  if next(tensors) == nil then return native.call(name, inputs, numbers) end
+  if native.entries.count(tensors, 1) == 0 then return native.call(name, inputs, numbers) end
   local graphs = native.graphs
   local first = graphs.node_count()
   native.call(name, inputs, numbers)

@@ -70,7 +70,7 @@ function losses.cross_entropy(logits, labels, options)
     native.raise("invalid_argument", "cross_entropy", "options must be a table, got " .. native.describe(options))
   end
   cross_entropy = cross_entropy or native.op("cross_entropy")
-  if options == nil or next(options) == nil then return cross_entropy(logits, labels) end
+  if options == nil or native.entries.count(options, 1) == 0 then return cross_entropy(logits, labels) end
   return cross_entropy(logits, labels, options)
 end
 
