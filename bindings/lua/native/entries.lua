@@ -23,23 +23,24 @@ local function walk()
 end
 jit.off(walk)
 
+-- How many entries there are, up to `most`; their keys go into `keys` where it is given.
+local function walk_over(t, most, keys)
+  subject, limit, into, last = t, most, keys, nil
+  sort(two, walk)
+  subject, into = nil, nil
+  return count
+end
+
 ---How many entries a table has; those beyond `most` are not counted.
 ---@param t table
 ---@param most? number
 ---@return integer
-function M.count(t, most)
-  subject, limit, into = t, most or math.huge, nil
-  sort(two, walk)
-  subject = nil
-  return count
-end
+function M.count(t, most) return walk_over(t, most or math.huge) end
 
 ---The first key of a table in the order of pairs; nil: it is empty.
 ---@param t table
 function M.first(t)
-  subject, limit, into, last = t, 1, nil, nil
-  sort(two, walk)
-  subject = nil
+  walk_over(t, 1)
   return last
 end
 
@@ -48,10 +49,7 @@ end
 ---@return any[] keys, integer count
 function M.keys(t)
   local keys = {}
-  subject, limit, into = t, math.huge, keys
-  sort(two, walk)
-  subject, into = nil, nil
-  return keys, count
+  return keys, walk_over(t, math.huge, keys)
 end
 
 return M

@@ -288,23 +288,27 @@ void check_by_position(const pg_source_info& info, const void* attrs, PartChecks
   });
 }
 
-bool wants_options(const pg_attr_info* const* attrs, uint32_t count, const std::string& part,
-                   const std::vector<PartOption>& given, std::string& missing) {
-  for (uint32_t i = 0; i < count; i++) {
-    const bool there = std::any_of(given.begin(), given.end(), [&](const PartOption& option) {
-      return option.part == part && option.name == attrs[i]->name;
-    });
-    if ((attrs[i]->flags & PG_ATTR_REQUIRED) != 0 && !there)
-      missing += (missing.empty() ? "" : ", ") + part + "." + attrs[i]->name;
-  }
-  return !missing.empty();
+bool is_given(const std::string& part, const std::string& option, const std::vector<PartOption>& given) {
+  return std::any_of(given.begin(), given.end(), [&](const PartOption& each) {
+    return each.part == part && (option.empty() || each.name == option);
+  });
 }
 
-// The options of a part: its defaults, and what was given for it.
-std::unique_ptr<Options> options_of(const pg_attr_info* const* attrs, uint32_t count, uint32_t size,
-                                    const void* defaults, const std::string& part,
-                                    const std::vector<PartOption>& given) {
-  auto options = std::make_unique<Options>(attrs, count, size, defaults);
+// The options of a source or transform: its defaults, and what was given for it. NULL, and it is said: some are
+// missing.
+template <class Info>
+std::unique_ptr<Options> options_of(const Info& info, const std::vector<PartOption>& given, PartChecks& checks) {
+  const std::string part = info.name;
+  std::string missing;
+  for (uint32_t i = 0; i < info.attr_count; i++) {
+    if ((info.attrs[i]->flags & PG_ATTR_REQUIRED) == 0 || is_given(part, info.attrs[i]->name, given)) continue;
+    missing += (missing.empty() ? "" : ", ") + part + "." + info.attrs[i]->name;
+  }
+  if (!missing.empty()) {
+    checks.not_asked("it needs options: give them by --with " + missing + "=...");
+    return nullptr;
+  }
+  auto options = std::make_unique<Options>(info.attrs, info.attr_count, info.attr_size, info.defaults);
   for (const PartOption& option : given)
     if (option.part == part && !options->set(option.name, option.value))
       pg::fail_argument(part + " has no option " + option.name);
@@ -313,14 +317,9 @@ std::unique_ptr<Options> options_of(const pg_attr_info* const* attrs, uint32_t c
 
 void check_source(const pg_source_info& info, const std::vector<PartOption>& given, std::vector<Finding>& found) {
   PartChecks checks(found, "sources", info.name);
-  std::string missing;
-  if (wants_options(info.attrs, info.attr_count, info.name, given, missing))
-    return checks.not_asked("it needs options: give them by --with " + missing + "=...");
-  const std::unique_ptr<Options> options =
-      options_of(info.attrs, info.attr_count, info.attr_size, info.defaults, info.name, given);
-  const bool is_given =
-      std::any_of(given.begin(), given.end(), [&](const PartOption& option) { return option.part == info.name; });
-  if (!is_given) {  // its defaults may be of no use
+  const std::unique_ptr<Options> options = options_of(info, given, checks);
+  if (options == nullptr) return;
+  if (!is_given(info.name, "", given)) {  // its defaults may be of no use
     void* self = nullptr;
     int64_t count = 0;
     pg_error error = pg::make_error();
@@ -387,11 +386,8 @@ void apply(const pg_transform_info& info, void* self, const Asked& asked, uint64
 
 void check_transform(const pg_transform_info& info, const std::vector<PartOption>& given, std::vector<Finding>& found) {
   PartChecks checks(found, "transforms", info.name);
-  std::string missing;
-  if (wants_options(info.attrs, info.attr_count, info.name, given, missing))
-    return checks.not_asked("it needs options: give them by --with " + missing + "=...");
-  const std::unique_ptr<Options> options =
-      options_of(info.attrs, info.attr_count, info.attr_size, info.defaults, info.name, given);
+  const std::unique_ptr<Options> options = options_of(info, given, checks);
+  if (options == nullptr) return;
   void* self = nullptr;
   if (!checks.check("it opens",
                     [&] { call("open", info.open, info.user, static_cast<const void*>(options->data()), &self); }))
