@@ -369,7 +369,9 @@ static int32_t plain_write(void* user, const char* path, uint32_t count, const p
     fprintf(file, "%s %u %u %u", items[i]->name, t->dtype_code, t->dtype_bits, t->rank);
     for (uint32_t k = 0; k < t->rank; k++) elements *= t->shape[k], fprintf(file, " %lld", (long long)t->shape[k]);
     fputc('\n', file);
-    fwrite((const char*)(uintptr_t)t->buffer + t->offset, 1, (size_t)((elements * t->dtype_bits + 7) / 8), file);
+    if (elements > 0) {
+      fwrite((const char*)(uintptr_t)t->buffer + t->offset, 1, (size_t)((elements * t->dtype_bits + 7) / 8), file);
+    }
   }
   return fclose(file) == 0 ? PG_OK : fail(error, PG_E_OUT_OF_DISK, "plain", "cannot write %s", path);
 }
