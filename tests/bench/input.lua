@@ -4,6 +4,8 @@
 -- and divided by the deviation, channels first, in batches of 64; beside PyTorch's DataLoader with torchvision's
 -- transforms in PYTHON and tf.data in TENSORFLOW_PYTHON ("" for none), each in a process of its own, by turns. Of four
 -- passes the last counts: by then memory is what it will be. draft: JPEGs are decoded at the scale that the size wants.
+-- libjpeg-turbo alone: two workers that read and decode the whole pictures, and nothing else.
+-- perigee tests/bench/input.lua --memory FOLDER [EPOCHS]: the resident megabytes along so many passes (100) over a folder.
 
 local pg = require "perigee"
 local clock = require "perigee.native".clock
@@ -25,14 +27,29 @@ local function make(folder)
   end
 end
 
--- What a worker makes of sample i.
-local function pipeline(folder, draft)
+local function paths_of(folder)
   local paths = {}
   for class = 0, 1 do
     local list = io.popen(("ls '%s/%d'/*.jpg"):format(folder, class))
     for path in list:lines() do paths[#paths + 1] = path end
     list:close()
   end
+  return paths
+end
+
+-- Whole pictures, decoded and dropped.
+local function decoded(folder)
+  local paths = paths_of(folder)
+  local function one(s)
+    local picture = require("perigee").image.load(paths[s.value + 1])
+    return { x = s.value, rows = picture:size(1) }
+  end
+  return data.range(#paths):map { one, workers = WORKERS }:batch(BATCH):prefetch(4)
+end
+
+-- What a worker makes of sample i.
+local function pipeline(folder, draft)
+  local paths = paths_of(folder)
   local mean, std, seed = MEAN, STD, 1
   local function one(s)
     local im, i = require("perigee").image, s.value + 1
@@ -64,7 +81,21 @@ end
 
 if arg[1] == "--measure" then
   pg.config.set { threads = 1 }
-  print(rate_of(pipeline(arg[2], arg[3] == "draft")))
+  print(rate_of(arg[3] == "alone" and decoded(arg[2]) or pipeline(arg[2], arg[3] == "draft")))
+  return
+end
+
+if arg[1] == "--memory" then
+  pg.config.set { threads = 1 }
+  local ds, epochs = pipeline(arg[2], false), tonumber(arg[3]) or 100
+  for epoch = 1, epochs do
+    for _ in ds:each() do end
+    if epoch <= 5 or epoch % 10 == 0 then
+      local status = io.open "/proc/self/status"
+      print(("epoch %3d: %4.0f MB resident"):format(epoch, status:read("*a"):match "VmRSS:%s*(%d+)" / 1024))
+      status:close()
+    end
+  end
   return
 end
 
@@ -93,9 +124,10 @@ perigee:close()
 local ways = {
   { "here", ("'%s' '%s/input.lua' --measure '%s' exact"):format(exe, here, folder) },
   { "here, draft", ("'%s' '%s/input.lua' --measure '%s' draft"):format(exe, here, folder) },
+  { "libjpeg-turbo alone", ("'%s' '%s/input.lua' --measure '%s' alone"):format(exe, here, folder) },
   { "DataLoader, torchvision", ("'%s' '%s/input_torch.py' '%s' %d %d"):format(torch, here, folder, BATCH, WORKERS) } }
 if tensorflow ~= "" then
-  ways[4] = { "tf.data", ("TF_CPP_MIN_LOG_LEVEL=3 '%s' '%s/input_tensorflow.py' '%s' %d %d 2>/dev/null"):format(
+  ways[5] = { "tf.data", ("TF_CPP_MIN_LOG_LEVEL=3 '%s' '%s/input_tensorflow.py' '%s' %d %d 2>/dev/null"):format(
                 tensorflow, here, folder, BATCH, WORKERS) }
 end
 local rates, times = {}, {}

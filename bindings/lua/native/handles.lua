@@ -37,6 +37,7 @@ local SMALL_HEAP = 1024              -- KB of Lua heap up to which garbage is ke
 local CACHED_GARBAGE = 6 * 1024 * 1024 -- bytes of the processor's memory: a share of the last level that is ours
 local CACHED_TENSOR = 2 * 1024 * 1024  -- bytes of a tensor: of larger ones too few would pay for a cycle
 local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes, otherwise
+local WORKER_GARBAGE = 16 * 1024 * 1024
 local FLUSH_BYTES = 256 * 1024 * 1024
 local ALL_KB, MOST_STEPS = 1024 * 1024, 64 -- of a step that is to end the cycle
 
@@ -115,13 +116,18 @@ local function wanted_slots() return math.min(MAX_SLOTS, math.max(MIN_SLOTS, mat
 -- would follow each other closely. Other devices have no use for our caches.
 local stats, processor = ffi.new("pgc_memory_stats"), ffi.new("int32_t[1]", -1)
 local typical = 0 -- bytes of a tensor, as of the last ones that were found dead
+local least, share = MIN_GARBAGE, 1 / 4 -- of garbage: bytes otherwise, and of what is alive
 local function set_limit()
   local live = tonumber(C.pgc_live_bytes())
   if processor[0] < 0 then C.pgc_find_device("cpu", processor) end
   local cached = heap <= SMALL_HEAP and typical <= CACHED_TENSOR and
                  C.pgc_get_memory_stats(processor[0], stats) == 0 and stats.live == live
-  S.limit = live + math.max(cached and CACHED_GARBAGE or MIN_GARBAGE, live / 4, heap * 1024)
+  S.limit = live + math.max(cached and CACHED_GARBAGE or least, live * share, heap * 1024)
 end
+
+---For one of several states that each make a stream of values: what is alive in all of them together is no measure of
+---what one may leave behind, or they would make room for each other's garbage.
+function M.hold_little() least, share = WORKER_GARBAGE, 0 end
 
 -- Compiled traces keep the functions that they call, and so what those hold: a model that a closure was made for. They
 -- are let go of, to be compiled anew, whenever the live bytes have doubled since the last time.

@@ -18,6 +18,7 @@ local function begin()
   assert(require("perigee").tensor) -- touched, it makes what scripts see of tensors
   library = native.library
   data = native.data
+  native.handles.hold_little()
   state, element = ffi.new("uint64_t[2]"), ffi.new("pgc_element[1]")
   local function tensor(address)
     local made = ffi.new("pgc_tensor *[1]")

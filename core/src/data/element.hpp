@@ -41,12 +41,7 @@ struct Element {
   std::vector<Leaf> leaves;  // in the order of the layout's text
 };
 
-// Samples as one batch: tensors are stacked; numbers become a tensor of `number_dtype`, booleans one of bools; tables
-// of names, and the sample itself, are batched entry by entry; the rest becomes a list. `first`: the number of the
-// first sample, from 1, for messages. Thread-safe.
-Element collate(std::vector<Element>& samples, uint32_t number_dtype, int64_t first);
-
-// A tensor [count, shape...] on the processor, to be filled piece by piece.
+// A tensor [count, shape...] where `like` is, to be filled piece by piece.
 TensorRef make_batch(const Tensor& like, int64_t count);
 void put_piece(Tensor& batch, int64_t index, Tensor& piece);
 

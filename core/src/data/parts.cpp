@@ -17,7 +17,7 @@ namespace {
 // The fields that a plugin gives, by name: elements of the same fields have the same layout.
 class FieldMaker {
  public:
-  explicit FieldMaker(bool may_drop) : may_drop_(may_drop) {}
+  FieldMaker(bool may_drop, const Landing* landing) : may_drop_(may_drop), landing_(landing) {}
 
   void* add(const pg_field& given) {
     if (given.name == nullptr || given.name[0] == '\0') pg::fail_argument("a field has no name");
@@ -94,7 +94,7 @@ class FieldMaker {
     Leaf leaf;
   };
 
-  static void* add_tensor(const pg_field& given, Field& field) {
+  void* add_tensor(const pg_field& given, Field& field) const {
     if (given.rank > PG_MAX_RANK || (given.rank != 0 && given.shape == nullptr))
       pg::fail_argument(pg::format("field '%s' has %u dimensions; at most %d", given.name, given.rank, PG_MAX_RANK));
     for (uint32_t i = 0; i < given.rank; i++) {
@@ -102,12 +102,15 @@ class FieldMaker {
         pg::fail_argument(
             pg::format("field '%s' has a side of %lld", given.name, static_cast<long long>(given.shape[i])));
     }
-    field.leaf.tensor = make_dense(default_device(), intern_meta(given.dtype, given.rank, given.shape));
+    MetaRef meta = intern_meta(given.dtype, given.rank, given.shape);
+    if (landing_ != nullptr) field.leaf.tensor = landing_->place(key_of(given.name), *meta);
+    if (!field.leaf.tensor) field.leaf.tensor = make_dense(default_device(), std::move(meta));
     const pg_address a = field.leaf.tensor->address();
     return a.buffer != 0 ? reinterpret_cast<void*>(a.buffer + a.offset) : nullptr;
   }
 
   const bool may_drop_;
+  const Landing* const landing_;  // where fields are wanted; null: anywhere
   std::map<std::string, std::optional<Field>> fields_;
 };
 
@@ -151,8 +154,8 @@ class OpenSource {
   OpenSource& operator=(const OpenSource&) = delete;
 
   // One without a layout: the end.
-  Element read(int64_t i) {
-    FieldMaker maker(false);
+  Element read(int64_t i, const Landing* landing = nullptr) {
+    FieldMaker maker(false, landing);
     const pg_field_sink sink = sink_of(maker);
     uint32_t end = 0;
     run_part(shown, i, [&](pg_error* error) { return info.read(info.user, self_, i, &sink, &end, error); });
@@ -185,6 +188,7 @@ class Indexed : public Stage {
  public:
   explicit Indexed(std::unique_ptr<OpenSource> source) : Stage({source->count}), source_(std::move(source)) {}
   Element get(int64_t i) const override { return source_->read(i); }
+  Element get_into(int64_t i, const Landing& landing) const override { return source_->read(i, &landing); }
 
  private:
   const std::unique_ptr<OpenSource> source_;
@@ -328,6 +332,10 @@ class Transformed : public Stage {
     Element in = parent_->get(i);
     return in.layout ? transform_->apply(std::move(in), seed_, epoch_, i) : Element{};
   }
+  Element get_into(int64_t i, const Landing& landing) const override {
+    Element in = parent_->get(i);
+    return in.layout ? transform_->apply(std::move(in), seed_, epoch_, i, &landing) : Element{};
+  }
   bool pass(int64_t i) const override { return parent_->pass(i); }
   void want(int64_t i) const override { parent_->want(i); }
 
@@ -350,9 +358,10 @@ OpenTransform::OpenTransform(const pg_transform_info& info, const void* options,
 }
 OpenTransform::~OpenTransform() { info_.close(info_.user, self_); }
 
-Element OpenTransform::apply(Element in, uint64_t seed, uint64_t epoch, int64_t position) const {
+Element OpenTransform::apply(Element in, uint64_t seed, uint64_t epoch, int64_t position,
+                             const Landing* landing) const {
   const Fields fields(in, shown_);
-  FieldMaker maker(true);
+  FieldMaker maker(true, landing);
   maker.in = in.layout.get();
   const pg_field_sink sink = sink_of(maker);
   const uint64_t random = worker_seed(worker_key(worker_key(seed, epoch), number_), position);

@@ -18,7 +18,8 @@ class OpenTransform {
   ~OpenTransform();
   OpenTransform(const OpenTransform&) = delete;
   OpenTransform& operator=(const OpenTransform&) = delete;
-  Element apply(Element in, uint64_t seed, uint64_t epoch, int64_t position) const;
+  // `landing`: where tensors of what is made are wanted; null: anywhere.
+  Element apply(Element in, uint64_t seed, uint64_t epoch, int64_t position, const Landing* landing = nullptr) const;
 
  private:
   const pg_transform_info& info_;

@@ -12,8 +12,12 @@ namespace perigee {
 Element Stage::gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const {
   std::vector<Element> samples;
   samples.reserve(positions.size());
-  for (int64_t i : positions) samples.push_back(get(i));
-  return collate(samples, number_dtype, first);
+  Landing landing(static_cast<int64_t>(positions.size()));
+  for (int64_t i : positions) {
+    samples.push_back(get_into(i, landing));
+    landing.land(samples.back());
+  }
+  return landing.batch(samples, number_dtype, first);
 }
 
 namespace {
@@ -107,6 +111,7 @@ class Through : public Stage {
  public:
   Through(StageRef parent, int64_t elements) : Stage(parent->traits(elements)), parent_(std::move(parent)) {}
   Element get(int64_t i) const override { return parent_->get(position(i)); }
+  Element get_into(int64_t i, const Landing& landing) const override { return parent_->get_into(position(i), landing); }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     std::vector<int64_t> mapped(positions.size());
     std::transform(positions.begin(), positions.end(), mapped.begin(), [this](int64_t i) { return position(i); });

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/element.hpp"
+#include "data/batch.hpp"
 #include "data/skips.hpp"
 
 namespace perigee {
@@ -33,6 +33,8 @@ class Stage : public std::enable_shared_from_this<Stage> {
   const bool in_order, fed;
   // One without a layout: there are only i elements or fewer (where the count is unknown).
   virtual Element get(int64_t i) const = 0;
+  // The same, whose tensors are wanted there.
+  virtual Element get_into(int64_t i, const Landing&) const { return get(i); }
   // Elements as one batch; `first`: the number of the first, from 1, for messages.
   virtual Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const;
   // In place of get, where nobody wants the element of a stage in order; whether there is one.

@@ -19,6 +19,9 @@ class Timed : public Stage {
   Element get(int64_t i) const override {
     return measured(1, [&] { return stage_->get(i); });
   }
+  Element get_into(int64_t i, const Landing& landing) const override {
+    return measured(1, [&] { return stage_->get_into(i, landing); });
+  }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     return measured(static_cast<int64_t>(positions.size()),
                     [&] { return stage_->gather(positions, number_dtype, first); });
@@ -53,6 +56,9 @@ class Noted : public Stage {
       : Stage(stage->traits()), stage_(std::move(stage)), name_(name), origin_(origin) {}
   Element get(int64_t i) const override {
     return noted(1, [&] { return stage_->get(i); });
+  }
+  Element get_into(int64_t i, const Landing& landing) const override {
+    return noted(1, [&] { return stage_->get_into(i, landing); });
   }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     return noted(positions.size(), [&] { return stage_->gather(positions, number_dtype, first); });
