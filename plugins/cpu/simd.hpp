@@ -21,8 +21,8 @@ namespace cpu {
 // What arithmetic is done in. The 16-bit floats compute in f32, bool and the smaller integers in i32.
 enum Compute : uint8_t { kF32, kF64, kI64, kI32, kComputeCount };
 
-// Storage dtypes, densely numbered.
-enum Storage : uint8_t { sF64, sF32, sF16, sBF16, sI64, sI32, sI16, sI8, sU8, sBool, kStorageCount };
+// Storage dtypes, densely numbered. Nothing computes with the last two: their elements are moved and converted.
+enum Storage : uint8_t { sF64, sF32, sF16, sBF16, sI64, sI32, sI16, sI8, sU8, sBool, sE4M3FN, sE5M2, kStorageCount };
 
 using BinaryFn = void (*)(const void* a, const void* b, void* out, int64_t n);
 using UnaryFn = void (*)(const void* x, void* out, int64_t n, const void* params);
@@ -142,7 +142,7 @@ struct Simd {
   SlopeFn slope_bf16[kPrimitiveCount];
   SelectFn select[4];  // elements of 1, 2, 4, 8 bytes
   RepeatFn repeat[4];
-  ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16;
+  ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16, e4m3fn_to_f32, f32_to_e4m3fn, e5m2_to_f32, f32_to_e5m2;
   ReduceFn reduce[kReduceCount][kComputeCount];
   ColumnFn column[kReduceCount][kComputeCount];
   // Writes past the caches; `target` need not be aligned. Call stream_fence when a thread is done.

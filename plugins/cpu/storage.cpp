@@ -19,6 +19,8 @@ Storage storage_of(uint32_t dtype) {
     case PG_I8: return sI8;
     case PG_U8: return sU8;
     case PG_B8: return sBool;
+    case PG_DTYPE(PG_FLOAT8_E4M3FN, 8): return sE4M3FN;
+    case PG_DTYPE(PG_FLOAT8_E5M2, 8): return sE5M2;
     default: return kStorageCount;
   }
 }
@@ -45,7 +47,11 @@ void convert_plain(const void* source, void* target, int64_t n) {
 template <class T>
 constexpr bool is_half = std::is_same_v<T, pg::f16> || std::is_same_v<T, pg::bf16>;
 
+// Floats that C++ has no type for.
+bool is_narrow(Storage s) { return s == sF16 || s == sBF16 || is_float8(s); }
+
 ConvertFn plain_converter(Storage from, Storage to) {
+  if (is_narrow(from) || is_narrow(to)) return nullptr;
   return visit(from, [&](auto a) -> ConvertFn {
     return visit(to, [&](auto b) -> ConvertFn {
       using From = decltype(a);
@@ -68,7 +74,18 @@ struct Converters {
 };
 const Converters converters;
 
-bool half(Storage s) { return s == sF16 || s == sBF16; }
+ConvertFn widener(Storage from) {
+  return from == sF16    ? simd->f16_to_f32
+         : from == sBF16 ? simd->bf16_to_f32
+         : from == sE5M2 ? simd->e5m2_to_f32
+                         : simd->e4m3fn_to_f32;
+}
+ConvertFn narrower(Storage to) {
+  return to == sF16    ? simd->f32_to_f16
+         : to == sBF16 ? simd->f32_to_bf16
+         : to == sE5M2 ? simd->f32_to_e5m2
+                       : simd->f32_to_e4m3fn;
+}
 
 }  // namespace
 
@@ -76,11 +93,11 @@ void convert(Storage from, Storage to, const void* source, void* target, int64_t
   if (n == 0) return;  // an empty tensor has no address
   if (from == to) {
     std::memcpy(target, source, static_cast<size_t>(n * kStorageBytes[from]));
-  } else if (from == sF32 && half(to)) {
-    (to == sF16 ? simd->f32_to_f16 : simd->f32_to_bf16)(source, target, n);
-  } else if (half(from) && to == sF32) {
-    (from == sF16 ? simd->f16_to_f32 : simd->bf16_to_f32)(source, target, n);
-  } else if (!half(from) && !half(to)) {
+  } else if (from == sF32 && is_narrow(to)) {
+    narrower(to)(source, target, n);
+  } else if (is_narrow(from) && to == sF32) {
+    widener(from)(source, target, n);
+  } else if (!is_narrow(from) && !is_narrow(to)) {
     converters.plain[from][to](source, target, n);
   } else {  // by way of float32
     alignas(64) float middle[kBlock];
@@ -93,10 +110,9 @@ void convert(Storage from, Storage to, const void* source, void* target, int64_t
 }
 
 void put_number(Storage to, double value, void* target) {
-  if (half(to)) {
-    float narrow = static_cast<float>(value);
-    uint16_t bits = to == sF16 ? pg::to_f16(narrow).bits : pg::to_bf16(narrow).bits;
-    std::memcpy(target, &bits, sizeof bits);
+  if (is_narrow(to)) {
+    const auto narrow = static_cast<float>(value);
+    convert(sF32, to, &narrow, target, 1);
   } else {
     converters.plain[sF64][to](&value, target, 1);
   }

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "perigee/kernel.hpp"
-#include "perigee/kernels/float16.hpp"
+#include "perigee/kernels/float8.hpp"
 #include "simd.hpp"
 
 namespace cpu {
@@ -19,10 +19,11 @@ constexpr int64_t kStreamBytes = int64_t{4} << 20;  // outputs from here on are 
 // kStorageCount for dtypes that these kernels do not know.
 Storage storage_of(uint32_t dtype);
 inline Storage storage_of(const pg_tensor& t) { return storage_of(pg::dtype_of(t)); }
-constexpr int kStorageBytes[] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1};
-constexpr Compute kComputeOf[] = {kF64, kF32, kF32, kF32, kI64, kI32, kI32, kI32, kI32, kI32};
+constexpr int kStorageBytes[] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 1, 1};
+constexpr Compute kComputeOf[] = {kF64, kF32, kF32, kF32, kI64, kI32, kI32, kI32, kI32, kI32, kF32, kF32};
 constexpr Storage kStorageOf[] = {sF32, sF64, sI64, sI32};  // of a Compute
 inline bool is_float(Storage s) { return s <= sBF16; }
+inline bool is_float8(Storage s) { return s == sE4M3FN || s == sE5M2; }
 
 // Converts n dense elements. float to int truncates towards zero; to bool: not equal to zero.
 void convert(Storage from, Storage to, const void* source, void* target, int64_t n);
@@ -32,7 +33,8 @@ void put_number(Storage to, const pg_number& value, void* target);
 // Sets n dense elements of `bytes` each to the element at `value`.
 void fill_elements(void* target, const void* value, int bytes, int64_t n);
 
-// Calls f with a value of the storage type's C++ type: visit(s, [&](auto zero) { using T = decltype(zero); ... }).
+// Calls f with a value of the C++ type of a storage type other than float8: visit(s, [&](auto zero) { using T =
+// decltype(zero); ... }).
 template <class F>
 auto visit(Storage s, F&& f) {
   switch (s) {

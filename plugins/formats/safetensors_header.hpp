@@ -21,10 +21,26 @@ struct DtypeName {
   uint32_t dtype;  // 0: a dtype of the format that Perigee has not
 };
 constexpr DtypeName kDtypes[] = {
-    {"F64", PG_F64}, {"F32", PG_F32}, {"F16", PG_F16}, {"BF16", PG_BF16}, {"I64", PG_I64},
-    {"I32", PG_I32}, {"I16", PG_I16}, {"I8", PG_I8},   {"U8", PG_U8},     {"BOOL", PG_B8},
-    {"C64", PG_C64}, {"U16", 0},      {"U32", 0},      {"U64", 0},        {"F8_E4M3", 0},
-    {"F8_E5M2", 0},  {"F8_E8M0", 0},  {"F6_E2M3", 0},  {"F6_E3M2", 0},    {"F4", 0},
+    {"F64", PG_F64},
+    {"F32", PG_F32},
+    {"F16", PG_F16},
+    {"BF16", PG_BF16},
+    {"I64", PG_I64},
+    {"I32", PG_I32},
+    {"I16", PG_I16},
+    {"I8", PG_I8},
+    {"U8", PG_U8},
+    {"BOOL", PG_B8},
+    {"C64", PG_C64},
+    {"U16", 0},
+    {"U32", 0},
+    {"U64", 0},
+    {"F8_E4M3", PG_DTYPE(PG_FLOAT8_E4M3FN, 8)},
+    {"F8_E5M2", PG_DTYPE(PG_FLOAT8_E5M2, 8)},
+    {"F8_E8M0", 0},
+    {"F6_E2M3", 0},
+    {"F6_E3M2", 0},
+    {"F4", 0},
 };
 
 struct Entry {

@@ -22,6 +22,12 @@ inline void check_broadcasts_to(const ShapeContext& c, uint32_t input, uint32_t 
   c.need(fits, "%s does not broadcast to %s", c.text(input).c_str(), c.text(target).c_str());
 }
 
+// For operators that compute the numbers that they make.
+inline void check_computed(const ShapeContext& c, uint32_t dtype) {
+  c.need(dtype_class(dtype) != PG_M_FLOAT8, "nothing is computed in %s: make float32 and convert it with x:to(\"%s\")",
+         dtype_name(dtype), dtype_name(dtype));
+}
+
 inline uint32_t dtype_or(uint32_t dtype, uint32_t otherwise) { return dtype == 0 ? otherwise : dtype; }
 
 // Compositions round after each of their operators: of 16-bit floats they compute in float32.

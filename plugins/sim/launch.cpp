@@ -120,8 +120,9 @@ void check_dtypes(const pg::KernelCall& call, uint32_t dtypes) {
     pg::reference::with_storage(dtype, [](auto) {});
   };
   // Masks, indices and conditions stand beside the operands proper, so only the first input is held to the list.
-  for (uint32_t i = 0; i < call.input_count(); i++) check(call.raw->inputs[i], i == 0 ? dtypes : kAny, "input", i);
-  for (uint32_t i = 0; i < call.output_count(); i++) check(call.raw->outputs[i], kAny, "output", i);
+  for (uint32_t i = 0; i < call.input_count(); i++)
+    check(call.raw->inputs[i], i == 0 ? dtypes : dtypes | kAny, "input", i);
+  for (uint32_t i = 0; i < call.output_count(); i++) check(call.raw->outputs[i], dtypes | kAny, "output", i);
 }
 
 void launch(const pg_op_info* op, const pg_launch& call, void (*run)(const Work&)) {

@@ -21,7 +21,8 @@ namespace sim {
 using pg::reference::Operand;
 
 // What the inputs and outputs of a kernel may be; complex never.
-constexpr uint32_t kFloats = PG_M_FLOAT, kNumbers = PG_M_FLOAT | PG_M_INT, kAny = kNumbers | PG_M_BOOL;
+constexpr uint32_t kFloats = PG_M_FLOAT, kNumbers = PG_M_FLOAT | PG_M_INT, kAny = kNumbers | PG_M_BOOL,
+                   kStored = kAny | PG_M_FLOAT8;
 
 class Work {
  public:

@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local suggest = require "perigee.native.suggest"
 
-local INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
+local INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL, E4M3FN, E5M2 = 0, 1, 2, 4, 5, 6, 10, 12
 
 local rows = { -- name, short form, kind, bits, C type
   { "float64", "f64", FLOAT, 64, "double" }, { "float32", "f32", FLOAT, 32, "float" },
@@ -13,6 +13,7 @@ local rows = { -- name, short form, kind, bits, C type
   { "int64", "i64", INT, 64, "int64_t" }, { "int32", "i32", INT, 32, "int32_t" },
   { "int16", "i16", INT, 16, "int16_t" }, { "int8", "i8", INT, 8, "int8_t" },
   { "uint8", "u8", UINT, 8, "uint8_t" }, { "bool", "b8", BOOL, 8, "uint8_t" },
+  { "float8_e4m3fn", "f8e4m3fn", E4M3FN, 8, "uint8_t" }, { "float8_e5m2", "f8e5m2", E5M2, 8, "uint8_t" },
   { "complex64", "c64", COMPLEX, 64, "float" }, { "complex128", "c128", COMPLEX, 128, "double" },
 }
 
@@ -24,8 +25,9 @@ for _, row in ipairs(rows) do
     name = name, code = kind * 65536 + bits, kind = kind, bytes = bits / 8, ctype = ctype,
     floating = kind == FLOAT or kind == BFLOAT, integer = kind == INT or kind == UINT,
     boolean = kind == BOOL, complex = kind == COMPLEX,
+    float8 = kind == E4M3FN or kind == E5M2, -- stored and converted: not among the floating, with which one computes
     array = ffi.typeof(ctype .. "[?]"), single = ffi.new(ctype .. "[1]"),
-    direct = kind ~= BFLOAT and kind ~= COMPLEX and name ~= "float16", -- the C type's values are the elements
+    direct = kind < BFLOAT and name ~= "float16" or kind == BOOL, -- the C type's values are the elements
   }
   M.by_code[dtype.code], M.by_name[name], M.by_name[short] = dtype, dtype, dtype
   M.names[#M.names + 1] = name
@@ -53,7 +55,8 @@ end
 -- What others call them.
 M.foreign = { float = "float32", double = "float64", half = "float16", long = "int64", int = "int32", short = "int16",
               byte = "uint8", char = "int8", boolean = "bool", single = "float32", fp16 = "float16",
-              fp32 = "float32", fp64 = "float64" }
+              fp32 = "float32", fp64 = "float64", float8 = "float8_e4m3fn", fp8 = "float8_e4m3fn",
+              float8_e4m3 = "float8_e4m3fn" }
 
 ---The dtype that a name which is none was meant to be, as others call it ("Float", "torch.float32") or misspelt; nil.
 ---@param name string

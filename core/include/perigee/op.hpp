@@ -31,6 +31,8 @@ namespace pg {
 // Dtype masks of inputs.
 inline constexpr uint32_t kBool = PG_M_BOOL, kFloating = PG_M_FLOAT, kInteger = PG_M_INT;
 inline constexpr uint32_t kReal = PG_M_INT | PG_M_FLOAT, kRealOrBool = kReal | PG_M_BOOL, kAnyDtype = PG_M_ANY;
+// Of what only moves or converts elements: float8, too.
+inline constexpr uint32_t kStored = kAnyDtype | PG_M_FLOAT8, kStoredReal = kRealOrBool | PG_M_FLOAT8;
 // "integer or floating"
 std::string dtype_mask_text(uint32_t mask);
 

@@ -12,7 +12,8 @@ int category(uint32_t dtype) {
   switch (pg::dtype_class(dtype)) {
     case PG_M_BOOL: return 0;
     case PG_M_INT: return 1;
-    case PG_M_FLOAT: return 2;
+    case PG_M_FLOAT:
+    case PG_M_FLOAT8: return 2;
     default: return 3;
   }
 }
@@ -26,14 +27,22 @@ std::string mask_text(uint32_t mask) {
   add(PG_M_INT, "integers");
   add(PG_M_FLOAT, "floating point");
   add(PG_M_COMPLEX, "complex");
+  add(PG_M_FLOAT8, "float8");
   return text;
 }
+
+bool is_float8(uint32_t dtype) { return pg::dtype_class(dtype) == PG_M_FLOAT8; }
+
+constexpr const char* kFloat8Hint = "float8 is for storage: convert it first, x:to(\"float32\")";
 
 }  // namespace
 
 uint32_t promote_dtypes(uint32_t a, uint32_t b) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
+  if (is_float8(a) || is_float8(b))
+    pg::fail_argument(
+        pg::format("%s and %s have no common dtype; %s", pg::dtype_name(a), pg::dtype_name(b), kFloat8Hint));
   int ca = category(a), cb = category(b);
   if (ca != cb) {
     uint32_t high = ca > cb ? a : b, low = ca > cb ? b : a;
@@ -81,8 +90,9 @@ void check_dtypes(const PendingCall& call) {
     for (uint32_t k = 0; k < call.groups[i]; k++, flat++) {
       Tensor* x = call.inputs[flat];
       if (x != nullptr && in.dtypes != 0 && !(in.dtypes & pg::dtype_class(x->meta->dtype)))
-        pg::fail_argument(
-            pg::format("%s is %s; expected %s", in.name, pg::dtype_name(x->meta->dtype), mask_text(in.dtypes).c_str()));
+        pg::fail_argument(pg::format("%s is %s; expected %s%s%s", in.name, pg::dtype_name(x->meta->dtype),
+                                     mask_text(in.dtypes).c_str(), is_float8(x->meta->dtype) ? "; " : "",
+                                     is_float8(x->meta->dtype) ? kFloat8Hint : ""));
     }
   }
 }

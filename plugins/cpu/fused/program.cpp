@@ -414,6 +414,9 @@ void read_node(const pg::Region& region, uint32_t node, NodeExpression& out) {
   const pg::KernelCall call(&out.call.call);
   const pg_op_info& op = *call.raw->op;
   require_all_dense(call), refuse_turned(call);
+  for (uint32_t i = 0; i < call.input_count(); i++)
+    if (call.has(i) && is_float8(storage_of(call.in(i)))) refuse_step(call);
+  if (is_float8(storage_of(call.out(0)))) refuse_step(call);
   if (is_role(op, "cast") || is_role(op, "clone")) {
     out.dtype_code = pg::dtype_of(call.in(0));
     out.program = {};

@@ -7,7 +7,7 @@ namespace {
 PG_OP("filled")
     .category("creation")
     .doc("x with `value` in place of every element, converted to its dtype. The in-place form is what fill_ does.")
-    .input("x", kAnyDtype, "any shape; only described", PG_INPUT_META)
+    .input("x", kStored, "any shape; only described", PG_INPUT_META)
     .attr<pg_number>("value", {}, "the number")
     .required()
     .runtime()

@@ -22,6 +22,7 @@ PG_OP("spaced")
     .shape([](ShapeContext& c) {
       Shape shape(c.get<Dims>("count"));
       if (shape.rank != 1) fail_argument("count must be one dimension");
+      check_computed(c, c.get<Dtype>("dtype"));
       c.out(0).set(dtype_or(c.get<Dtype>("dtype"), PG_F32), shape);
     })
     .decompose([](ExpandContext& e) {

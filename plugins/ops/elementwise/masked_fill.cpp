@@ -7,7 +7,7 @@ namespace {
 PG_OP("masked_fill")
     .category("elementwise")
     .doc("x with `value` where mask is true.")
-    .input("x", kRealOrBool, "any shape")
+    .input("x", kStoredReal, "any shape")
     .input("mask", kBool, "a shape that broadcasts to that of x")
     .attr<double>("value", 0, "what to write, converted to the dtype of x")
     .runtime()

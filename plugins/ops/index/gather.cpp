@@ -24,7 +24,7 @@ const bool declared = [] {
       .doc(
           "y[i][j]... = x[index[i][j]...][j]... for axis 1, and likewise for the others. An index out of range is an "
           "error that names it.")
-      .input("x", kAnyDtype, "[...]")
+      .input("x", kStored, "[...]")
       .input("index", kInteger, "as many axes as x, none longer but `axis`: from 0")
       .output("y", "shape of index")
       .shape([](ShapeContext& c) {

@@ -101,7 +101,7 @@ const bool declared = [] {
       .doc(
           "y[i...] = x[indices[1][i...]][indices[2][i...]]...: the elements, or for axes of x without an index the "
           "slices, at the contents of index tensors. An index out of range is an error that names it.")
-      .input("x", kAnyDtype, "[...]")
+      .input("x", kStored, "[...]")
       .input("indices", kInteger, kIndicesDoc, PG_INPUT_VARIADIC)
       .output("y", "x with the indexed axes replaced by what the indices broadcast to")
       .shape([](ShapeContext& c) { c.out(0).set(c.dtype(0), indexed(c, 0, 1)); })
@@ -150,14 +150,16 @@ const bool declared = [] {
       .doc(
           "x with values written, or added, where `index` would read. An index out of range is an error that names it, "
           "and nothing is written.")
-      .input("x", kRealOrBool, "[...]")
+      .input("x", kStoredReal, "[...]")
       .input("indices", kInteger, kIndicesDoc, PG_INPUT_VARIADIC)
-      .input("values", kRealOrBool, "dtype of x, a shape that broadcasts to that of index(x, indices)")
+      .input("values", kStoredReal, "dtype of x, a shape that broadcasts to that of index(x, indices)")
       .output("y", "shape of x")
       .traits(PG_OP_IN_PLACE)
       .numeric(PG_NUMERIC_WIDEST)
       .shape([](ShapeContext& c) {
         c.check_same_dtype(2, 0);
+        c.need(!c.get<bool>("accumulate") || dtype_class(c.dtype(0)) != PG_M_FLOAT8,
+               "%s is not added; convert it first, x:to(\"float32\")", dtype_name(c.dtype(0)));
         check_fits(c, 2, indexed(c, 0, 1));
         c.out(0) = c.in(0);
       })

@@ -26,7 +26,7 @@ const bool declared = [] {
       .attr<int>("shown", 0, "the axis' number in messages, from 1; 0: that of x")
       .internal()
       .doc("The slices of x at the indices along `axis`, copied. An index out of range is an error that names it.")
-      .input("x", kAnyDtype, "[...]")
+      .input("x", kStored, "[...]")
       .input("index", kInteger, "[n] or []: from 0")
       .output("y", "x with n slices along axis")
       .shape([](ShapeContext& c) { c.out(0).set(c.dtype(0), selected(c, 0, 1)); })

@@ -9,7 +9,7 @@ const bool declared = [] {
   declare_op("masked_select")
       .category("index")
       .doc("The elements of x where mask is true, in row-major order.")
-      .input("x", kRealOrBool, "[...]")
+      .input("x", kStoredReal, "[...]")
       .input("mask", kBool, "a shape that broadcasts to that of x")
       .output("y", "[n]", PG_OUTPUT_DYNAMIC)
       .shape([](ShapeContext& c) {

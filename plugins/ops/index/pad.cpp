@@ -160,7 +160,7 @@ void decompose_grad(ExpandContext& e) {
 const bool declared = [] {
   mode(widths(declare_op("pad_axes").category("index")), kConstant)
       .doc("x with elements added at the ends of axes, or taken away.")
-      .input("x", kAnyDtype, "[...]")
+      .input("x", kStored, "[...]")
       .attr<double>("value", 0, "what mode constant adds, converted to the dtype of x")
       .runtime()
       .output("y", "shape of x, with both widths of an axis added to its size")

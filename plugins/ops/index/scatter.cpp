@@ -7,13 +7,13 @@ namespace {
 
 constexpr int32_t kSum = 0, kProd = 1, kMean = 2;  // of the choices of "reduce"; then amax, amin
 
-OpBuilder& declare(const char* name, const char* doc) {
+OpBuilder& declare(const char* name, const char* doc, uint32_t dtypes) {
   return declare_op(name)
       .category("index")
       .doc(doc)
-      .input("x", kRealOrBool, "[...]")
+      .input("x", dtypes, "[...]")
       .input("index", kInteger, "as many axes as x, none longer but `axis`: from 0")
-      .input("src", kRealOrBool, "dtype of x, shape of index")
+      .input("src", dtypes, "dtype of x, shape of index")
       .attr<Axis>("axis", 0, "axis that the indices run along")
       .required()
       .output("y", "shape of x")
@@ -108,7 +108,8 @@ struct Reduction {
 const bool declared = [] {
   declare("scatter",
           "x with y[index[i][j]...][j]... = src[i][j]... for axis 1, and likewise for the others; of equal places the "
-          "last one stays. An index out of range is an error that names it, and nothing is written.")
+          "last one stays. An index out of range is an error that names it, and nothing is written.",
+          kStoredReal)
       .saves("index")
       .grad([](GradContext& g) {
         int64_t axis = g.get<Axis>("axis");
@@ -118,7 +119,8 @@ const bool declared = [] {
 
   declare("scatter_add",
           "x with y[index[i][j]...][j]... += src[i][j]... for axis 1, and likewise for the others; equal places add "
-          "up, in order. An index out of range is an error that names it, and nothing is written.")
+          "up, in order. An index out of range is an error that names it, and nothing is written.",
+          kRealOrBool)
       .saves("index")
       .grad([](GradContext& g) {
         if (g.needed(0)) g.din(0) = g.dout(0);
@@ -127,7 +129,8 @@ const bool declared = [] {
 
   declare("scatter_reduce",
           "x with each element that the index names reduced with the elements of src which `scatter` would write "
-          "there. The mean of integers is rounded down. An index out of range is an error that names it.")
+          "there. The mean of integers is rounded down. An index out of range is an error that names it.",
+          kRealOrBool)
       .choice("reduce", {"sum", "prod", "mean", "amax", "amin"}, kSum, "how")
       .required()
       .attr<bool>("include_self", true, "whether x's own elements take part where src's come")

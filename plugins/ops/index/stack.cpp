@@ -20,7 +20,7 @@ Value part(Value dy, int64_t axis, int64_t k) {
 PG_OP("stack")
     .category("index")
     .doc("The tensors, all of one shape, along a new axis.")
-    .input("xs", kAnyDtype, "equal shapes", PG_INPUT_VARIADIC | PG_INPUT_PROMOTE)
+    .input("xs", kStored, "equal shapes", PG_INPUT_VARIADIC | PG_INPUT_PROMOTE)
     .attr<Axis>("axis", 0, "where the new axis stands in y")
     .output("y", "their shape, with an axis as long as the list")
     .shape([](ShapeContext& c) {

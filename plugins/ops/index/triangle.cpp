@@ -22,7 +22,7 @@ bool declare(const Triangle& t) {
   declare_op(t.name)
       .category("index")
       .doc(t.doc)
-      .input("x", kAnyDtype, "[..., n, m]")
+      .input("x", kStored, "[..., n, m]")
       .attr<int>("diagonal", 0, "0 is the main diagonal, those above it are positive, those below it negative")
       .runtime()
       .output("y", "shape of x")

@@ -38,7 +38,7 @@ struct PartFamily {
 inline void declare_part_view(const PartFamily& f) {
   f.attrs(declare_op(f.name).category("view"))
       .doc(f.doc)
-      .input("x", kAnyDtype, "[...]")
+      .input("x", kStored, "[...]")
       .output("y", f.result)
       .traits(PG_OP_VIEW)
       .shape([&f](ShapeContext& c) {
@@ -54,8 +54,8 @@ inline void declare_part_view(const PartFamily& f) {
 inline void declare_part_grad(const PartFamily& f) {
   f.attrs(declare_op(std::string(f.name) + "_grad").category("view"))
       .doc(format("Zeros in the shape of x, with dy where `%s` would have read.", f.name))
-      .input("dy", kAnyDtype, "shape of the part")
-      .input("x", kAnyDtype, "[...]", PG_INPUT_META)
+      .input("dy", kStored, "shape of the part")
+      .input("x", kStored, "[...]", PG_INPUT_META)
       .output("dx", "shape of x, dtype of dy")
       .shape([&f](ShapeContext& c) { f.check(c, 0, 1); })
       .grad([&f](GradContext& g) { g.din(0) = f.read(g, g.dout(0)); })
@@ -66,8 +66,8 @@ inline void declare_part_grad(const PartFamily& f) {
 inline void declare_part_scatter(const PartFamily& f) {
   f.attrs(declare_op(std::string(f.name) + "_scatter").category("view"))
       .doc(format("A copy of x with `part` where `%s` would read.", f.name))
-      .input("x", kAnyDtype, "[...]")
-      .input("part", kAnyDtype, "shape of the part")
+      .input("x", kStored, "[...]")
+      .input("part", kStored, "shape of the part")
       .output("y", "shape of x")
       .shape([&f](ShapeContext& c) {
         c.check_same_dtype(1, 0);

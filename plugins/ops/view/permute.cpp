@@ -14,7 +14,7 @@ pg_ints inverse(const pg_ints& axes) {
 PG_OP("permute")
     .category("view")
     .doc("The axes of x in another order.")
-    .input("x", kAnyDtype, "[...]")
+    .input("x", kStored, "[...]")
     .attr<Axes>("axes", {}, "for each axis of y, the axis of x")
     .required()
     .output("y", "the axes of x, reordered")

@@ -54,7 +54,7 @@ const bool declared = [] {
       .doc(
           "Windows of `size` elements along `axis`, one every `step`, without a copy: y[..., w, ..., k] = "
           "x[..., w * step + k, ...].")
-      .input("x", kAnyDtype, "[..., n, ...]")
+      .input("x", kStored, "[..., n, ...]")
       .output("y", "[..., (n - size) / step + 1, ..., size]")
       .traits(PG_OP_VIEW)
       .shape([](ShapeContext& c) {

@@ -62,10 +62,10 @@ void dropout_mask(const Work& work) {
 
 void all_reduce(const Work& work) { reference::all_reduce(work.group(0), work.choice("op"), work.outputs()); }
 
-PG_SIM_KERNEL("zeros_like", constant<0>, kAny);
-PG_SIM_KERNEL("ones_like", constant<1>, kAny);
-PG_SIM_KERNEL("fill", fill, kAny);
-PG_SIM_KERNEL("filled", fill, kAny);
+PG_SIM_KERNEL("zeros_like", constant<0>, kStored);
+PG_SIM_KERNEL("ones_like", constant<1>, kStored);
+PG_SIM_KERNEL("fill", fill, kStored);
+PG_SIM_KERNEL("filled", fill, kStored);
 PG_SIM_KERNEL("arange", arange, kAny);
 PG_SIM_KERNEL("spaced", spaced, kAny);
 PG_SIM_KERNEL("uniform", uniform, kAny);

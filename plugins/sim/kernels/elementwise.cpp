@@ -14,7 +14,7 @@ namespace math = pg::math;
 // What a primitive is given in a call, as a mask of its types.
 uint8_t types_of(const pg::ScalarStep& step, uint32_t dtype) {
   if (step.of_truth || dtype == PG_B8) return math::kOfBooleans;
-  return pg::dtype_class(dtype) == PG_M_FLOAT ? math::kOfFloats : math::kOfIntegers;
+  return (pg::dtype_class(dtype) & (PG_M_FLOAT | PG_M_FLOAT8)) != 0 ? math::kOfFloats : math::kOfIntegers;
 }
 
 class Elementwise final : public pg::Kernel {
@@ -22,7 +22,7 @@ class Elementwise final : public pg::Kernel {
   static void supports(const pg::KernelCall& call) {
     if (plugin->device().settings().missing.count(call.op()) != 0)
       pg::fail_support("it is switched off by PERIGEE_SIM_MISSING");
-    check_dtypes(call, kAny);
+    check_dtypes(call, kStored);
     const pg::ScalarCall scalar(call);
     for (int i = 0; i < scalar.program.count; i++) {
       const pg::ScalarStep& step = scalar.program.step[i];

@@ -101,31 +101,31 @@ void triu(const Work& work) { reference::triangle(work.in(0), work.attr<int64_t>
 
 PG_SIM_KERNEL("embedding", embedding, kAny);
 PG_SIM_KERNEL("embedding_grad", embedding_grad, kAny);
-PG_SIM_KERNEL("index_select", index_select, kAny);
+PG_SIM_KERNEL("index_select", index_select, kStored);
 PG_SIM_KERNEL("index_select_grad", index_select_grad, kAny);
-PG_SIM_KERNEL("gather", gather, kAny);
+PG_SIM_KERNEL("gather", gather, kStored);
 PG_SIM_KERNEL("gather_grad", gather_grad, kAny);
-PG_SIM_KERNEL("index", index, kAny);
+PG_SIM_KERNEL("index", index, kStored);
 PG_SIM_KERNEL("index_grad", index_grad, kAny);
-PG_SIM_KERNEL("index_put", index_put, kAny);
-PG_SIM_KERNEL("scatter", scatter, kAny);
+PG_SIM_KERNEL("index_put", index_put, kStored);
+PG_SIM_KERNEL("scatter", scatter, kStored);
 PG_SIM_KERNEL("scatter_add", scatter_add, kAny);
 PG_SIM_KERNEL("scatter_reduce", scatter_reduce, kAny);
 PG_SIM_KERNEL("nonzero", nonzero, kAny);
-PG_SIM_KERNEL("masked_select", masked_select, kAny);
+PG_SIM_KERNEL("masked_select", masked_select, kStored);
 PG_SIM_KERNEL("masked_select_grad", masked_select_grad, kAny);
 PG_SIM_KERNEL("one_hot", one_hot, kAny);
-PG_SIM_KERNEL("cat", cat, kAny);
+PG_SIM_KERNEL("cat", cat, kStored);
 PG_SIM_KERNEL("cat_grad", cat_grad, kAny);
-PG_SIM_KERNEL("stack", stack, kAny);
-PG_SIM_KERNEL("pad_axes", pad, kAny);
+PG_SIM_KERNEL("stack", stack, kStored);
+PG_SIM_KERNEL("pad_axes", pad, kStored);
 PG_SIM_KERNEL("pad_axes_grad", pad_grad, kNumbers);
-PG_SIM_KERNEL("flip", flip, kAny);
-PG_SIM_KERNEL("roll_axes", roll, kAny);
-PG_SIM_KERNEL("tril", tril, kAny);
-PG_SIM_KERNEL("triu", triu, kAny);
-PG_SIM_KERNEL("slice_grad", slice_grad, kAny);
-PG_SIM_KERNEL("slice_scatter", slice_scatter, kAny);
+PG_SIM_KERNEL("flip", flip, kStored);
+PG_SIM_KERNEL("roll_axes", roll, kStored);
+PG_SIM_KERNEL("tril", tril, kStored);
+PG_SIM_KERNEL("triu", triu, kStored);
+PG_SIM_KERNEL("slice_grad", slice_grad, kStored);
+PG_SIM_KERNEL("slice_scatter", slice_scatter, kStored);
 
 }  // namespace
 }  // namespace sim

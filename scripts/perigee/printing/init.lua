@@ -26,7 +26,7 @@ return function(pg, native)
 
   local function texts(t)
     local dtype = native.dtypes.by_name[t.dtype]
-    if not dtype.floating then return native.host.flat_text(t) end
+    if not dtype.floating and not dtype.float8 then return native.host.flat_text(t) end
     return numbers.texts(native.host.flat(t, "tostring"), dtype.name, options)
   end
 

@@ -6,7 +6,8 @@
 local numbers = {}
 
 -- Bits of the significand, and the exponent of the smallest step.
-local FORMATS = { float64 = { 53, -1074 }, float32 = { 24, -149 }, float16 = { 11, -24 }, bfloat16 = { 8, -133 } }
+local FORMATS = { float64 = { 53, -1074 }, float32 = { 24, -149 }, float16 = { 11, -24 }, bfloat16 = { 8, -133 },
+                  float8_e4m3fn = { 4, -9 }, float8_e5m2 = { 3, -16 } }
 
 local MANY_DIGITS = 17
 

@@ -174,8 +174,8 @@ const pg_op_info* OpBuilder::build() {
 
 std::string dtype_mask_text(uint32_t mask) {
   std::string text;
-  const char* names[] = {"bool", "integer", "floating", "complex"};
-  for (uint32_t i = 0; i < 4; i++) {
+  const char* names[] = {"bool", "integer", "floating", "complex", "float8"};
+  for (uint32_t i = 0; i < 5; i++) {
     if ((mask >> i & 1u) == 0) continue;
     if (!text.empty()) text += " or ";
     text += names[i];

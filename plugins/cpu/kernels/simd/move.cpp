@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions of 16-bit floats, selection, repetition, and stores past the caches.
+// Conversions of 16-bit and 8-bit floats, selection, repetition, and stores past the caches.
 #include <cstring>
 
 #include "bf16.hpp"
+#include "perigee/kernels/float8.hpp"
 
 namespace cpu::PG_CPU_ISA {
 namespace {
@@ -127,6 +128,21 @@ void stream_copy(void* target, const void* source, int64_t bytes) {
 void stream_fence() {}
 #endif
 
+template <class From>
+void widen_float8(const void* source, void* target, int64_t n) {
+  const From* s = static_cast<const From*>(source);
+  float* t = static_cast<float*>(target);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) t[i] = pg::to_float(s[i]);
+}
+template <auto narrow>
+void narrow_float8(const void* source, void* target, int64_t n) {
+  const float* s = static_cast<const float*>(source);
+  auto* t = static_cast<decltype(narrow(0.0F))*>(target);
+  PG_LOOP
+  for (int64_t i = 0; i < n; i++) t[i] = narrow(s[i]);
+}
+
 }  // namespace
 
 void fill_move(Simd& table) {
@@ -134,6 +150,10 @@ void fill_move(Simd& table) {
   table.bf16_to_f32 = widen_bf16;
   table.f32_to_f16 = narrow_f16;
   table.f32_to_bf16 = narrow_bf16;
+  table.e4m3fn_to_f32 = widen_float8<pg::f8e4m3fn>;
+  table.e5m2_to_f32 = widen_float8<pg::f8e5m2>;
+  table.f32_to_e4m3fn = narrow_float8<pg::to_f8e4m3fn>;
+  table.f32_to_e5m2 = narrow_float8<pg::to_f8e5m2>;
   table.select[0] = select<uint8_t>;
   table.select[1] = select<uint16_t>;
   table.select[2] = select<uint32_t>;

@@ -10,7 +10,7 @@
 namespace pg::reference {
 
 inline void fill(const pg_number& value, const Operand& y) {
-  if (dtype_class(y.dtype) == PG_M_FLOAT)
+  if ((dtype_class(y.dtype) & (PG_M_FLOAT | PG_M_FLOAT8)) != 0)
     return write(y, std::vector<double>(static_cast<size_t>(y.count()), value.real));
   // A boolean asks whether it is zero, before the fraction is cut off.
   int64_t whole = y.dtype == PG_B8 ? value.real != 0 : whole_of(value);

@@ -2,8 +2,8 @@
 // perigee/kernels/reference/operand.hpp: what the reference definitions compute on: a tensor in host memory, read into
 // a row-major vector of the type they compute in, and written back from one.
 //
-// The compute type W is double for float64, float for the other floats, int64_t for integers and booleans. Sums of
-// floats run in double: a reference errs less than what is compared with it.
+// The compute type W is double for float64, float for the other floats (float8 is only moved and converted), int64_t
+// for integers and booleans. Sums of floats run in double: a reference errs less than what is compared with it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "perigee/kernels/float16.hpp"
+#include "perigee/kernels/float8.hpp"
 #include "perigee/kernels/out_of_range.hpp"
 #include "perigee/plugin.hpp"
 
@@ -45,6 +45,8 @@ struct b8 {  // a boolean in memory: any byte but 0 is true
 
 template <class W>
 constexpr bool is_float = std::is_floating_point_v<W>;
+template <class T>
+constexpr bool is_float8 = std::is_same_v<T, f8e4m3fn> || std::is_same_v<T, f8e5m2>;
 template <class W>
 using Sum = std::conditional_t<is_float<W>, double, int64_t>;
 
@@ -77,7 +79,7 @@ inline int64_t whole_of(const pg_number& number) { return is_whole(number) ? num
 
 template <class T>
 auto widen(T x) {
-  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
+  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16> || is_float8<T>)
     return to_float(x);
   else if constexpr (std::is_same_v<T, b8>)
     return static_cast<int64_t>(x.value != 0);
@@ -94,6 +96,10 @@ T narrow(W x) {
     return to_f16(static_cast<float>(x));
   else if constexpr (std::is_same_v<T, bf16>)
     return to_bf16(static_cast<float>(x));
+  else if constexpr (std::is_same_v<T, f8e4m3fn>)
+    return to_f8e4m3fn(static_cast<float>(x));
+  else if constexpr (std::is_same_v<T, f8e5m2>)
+    return to_f8e5m2(static_cast<float>(x));
   else if constexpr (std::is_same_v<T, b8>)
     return b8{static_cast<uint8_t>(x != W(0))};
   else if constexpr (is_float<T> || !is_float<W>)
@@ -116,6 +122,8 @@ void with_storage(uint32_t dtype, Body&& body) {
     case PG_I8: return body(int8_t());
     case PG_U8: return body(uint8_t());
     case PG_B8: return body(b8());
+    case PG_DTYPE(PG_FLOAT8_E4M3FN, 8): return body(f8e4m3fn());
+    case PG_DTYPE(PG_FLOAT8_E5M2, 8): return body(f8e5m2());
     default: fail_support(format("%s is not computed with here", dtype_name(dtype)));
   }
 }
@@ -124,7 +132,7 @@ void with_storage(uint32_t dtype, Body&& body) {
 template <class Body>
 void with_compute(uint32_t dtype, Body&& body) {
   if (dtype == PG_F64) return body(double());
-  if (dtype_class(dtype) == PG_M_FLOAT) return body(float());
+  if ((dtype_class(dtype) & (PG_M_FLOAT | PG_M_FLOAT8)) != 0) return body(float());
   return body(int64_t());
 }
 
