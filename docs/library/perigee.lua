@@ -2,7 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Made by scripts/dev/docs. Editors complete `require "perigee"` from it: put its folder into Lua.workspace.library.
 
----@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"complex64"|"complex128"
+---@alias perigee.Dtype "float64"|"float32"|"float16"|"bfloat16"|"int64"|"int32"|"int16"|"int8"|"uint8"|"bool"|"float8_e4m3fn"|"float8_e5m2"|"complex64"|"complex128"
 ---@alias perigee.MemoryFormat "preserve"|"contiguous"|"channels_last"|"channels_last_3d"
 ---@alias perigee.LossName "bce"|"bce_with_logits"|"cosine_embedding"|"cross_entropy"|"ctc"|"focal"|"gaussian_nll"|"hinge"|"hinge_embedding"|"huber"|"kl_div"|"l1"|"margin_ranking"|"mse"|"multi_margin"|"multilabel_soft_margin"|"nll"|"poisson_nll"|"smooth_l1"|"soft_margin"|"triplet_margin"
 ---@alias perigee.MetricName "accuracy"|"auc"|"binary_accuracy"|"error"|"f1"|"mae"|"mse"|"precision"|"recall"|"top_k_accuracy"
@@ -5607,6 +5607,35 @@ function pg.lstm_cell(x, hidden, c) end
 ---@return perigee.Tensor gates
 ---@overload fun(self: perigee.Tensor, arguments: {hidden?: perigee.Tensor, c?: perigee.Tensor}): perigee.Tensor, perigee.Tensor, perigee.Tensor
 function Tensor:lstm_cell(hidden, c) end
+
+---All steps of a long short-term memory in one direction behind the product with its inputs: step t is lstm_cell(x[t],
+---h weight^T, c), which makes the h and c of the next one.
+---@param x perigee.Tensor # [T, n, 4 size]: the inputs' part of the gates
+---@param weight perigee.Tensor # [4 size, size]: what h is multiplied with
+---@param h perigee.Tensor # [n, size]: before the first step
+---@param c perigee.Tensor # [n, size]
+---@param options? boolean|{reverse?: boolean, keep?: boolean} # reverse=false, keep=true
+---@param ... any
+---@return perigee.Tensor y
+---@return perigee.Tensor states
+---@return perigee.Tensor gates
+---@overload fun(arguments: {x?: perigee.Tensor, weight?: perigee.Tensor, h?: perigee.Tensor, c?: perigee.Tensor, reverse?: boolean, keep?: boolean}): perigee.Tensor, perigee.Tensor, perigee.Tensor
+---@overload fun(...: any): perigee.Tensor, perigee.Tensor, perigee.Tensor
+function pg.lstm_steps(x, weight, h, c, options, ...) end
+
+---All steps of a long short-term memory in one direction behind the product with its inputs: step t is lstm_cell(x[t],
+---h weight^T, c), which makes the h and c of the next one.
+---@param weight perigee.Tensor # [4 size, size]: what h is multiplied with
+---@param h perigee.Tensor # [n, size]: before the first step
+---@param c perigee.Tensor # [n, size]
+---@param options? boolean|{reverse?: boolean, keep?: boolean} # reverse=false, keep=true
+---@param ... any
+---@return perigee.Tensor y
+---@return perigee.Tensor states
+---@return perigee.Tensor gates
+---@overload fun(self: perigee.Tensor, arguments: {weight?: perigee.Tensor, h?: perigee.Tensor, c?: perigee.Tensor, reverse?: boolean, keep?: boolean}): perigee.Tensor, perigee.Tensor, perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor, perigee.Tensor, perigee.Tensor
+function Tensor:lstm_steps(weight, h, c, options, ...) end
 
 ---Whether x is less than y.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number

@@ -16,6 +16,8 @@ struct ProductData {
   void* c;
   void* workspace;
   const void* packed_b;  // b as pack() wrote it, or NULL
+  // Whether to walk b from its end, where that is no other sum: one product after another finds what it read last.
+  bool backwards = false;
 };
 
 // One way to compute it, chosen when the shape is known.

@@ -89,11 +89,11 @@ PG_AVX2_INLINE void columns(const ProductShape& s, const float* a, const T* b, c
 template <class T, int Rows>
 constexpr int kColumns = Rows == 1 ? 8 : 1;
 template <class T, int Rows>
-PG_AVX2 void groups(const ProductShape& s, const float* a, const T* b, const T* bias, T* c, int64_t begin,
-                    int64_t end) {
+PG_AVX2 void groups(const ProductShape& s, const float* a, const T* b, const T* bias, T* c, int64_t begin, int64_t end,
+                    bool backwards) {
   constexpr int kWide = kColumns<T, Rows>;
   for (int64_t group = begin; group < end; group++) {
-    int64_t j = group * kWide;
+    int64_t j = (backwards ? end - 1 - (group - begin) : group) * kWide;
     if (j + kWide <= s.n) {
       columns<T, Rows, kWide>(s, a, b, bias, c, j);
     } else {
@@ -138,8 +138,9 @@ class FewRowsProduct final : public Product {
     constexpr int kWide = kColumns<T, Rows>;
     auto *b = static_cast<const T*>(data.b), *bias = static_cast<const T*>(data.bias);
     auto* c = static_cast<T*>(data.c);
-    parallel_for((s_.n + kWide - 1) / kWide, std::max<int64_t>(1, kGrain / (s_.k * kWide)),
-                 [&, a](int64_t begin, int64_t end) { groups<T, Rows>(s_, a, b, bias, c, begin, end); });
+    parallel_for(
+        (s_.n + kWide - 1) / kWide, std::max<int64_t>(1, kGrain / (s_.k * kWide)),
+        [&, a](int64_t begin, int64_t end) { groups<T, Rows>(s_, a, b, bias, c, begin, end, data.backwards); });
   }
   ProductShape s_;
 };

@@ -423,3 +423,38 @@ local MISTAKES = {
 for i, row in ipairs(MISTAKES) do
   test(("mistake %d: %s"):format(i, row[2]), function(t) raises(t, row[1], row[2]) end)
 end
+
+-- Sizes that take the ways of one row, of few rows and of panels; what the operator makes and what steps one by one do.
+test("an LSTM's steps at once are its steps one by one", function(t)
+  pg.manual_seed(9)
+  local layer = nn.LSTM { 3, 150, bidirectional = true }
+  local least = { float64 = 1e-12, float32 = 1e-5, bfloat16 = 0.05, float16 = 0.01 }
+  for dtype, tolerance in pairs(least) do
+    layer:to(dtype)
+    for _, n in ipairs { 1, 4, 9 } do
+      local input = pg.randn { n, 6, 3 }:to(dtype)
+      local lengths = {}
+      for i = 1, n do lengths[i] = 6 end
+      local whole, whole_h, whole_c = no_grad(layer, input)
+      local packed = nn.utils.pack_padded_sequence(input, lengths)
+      local rows, last_h, last_c = no_grad(layer, packed)
+      t.ok(far(nn.utils.pad_packed_sequence(rows), whole) <= tolerance, dtype)
+      t.ok(far(last_h, whole_h) <= tolerance and far(last_c, whole_c) <= 2 * tolerance, dtype .. ": last states")
+      local y = layer(input)
+      t.ok(far(y, whole) <= tolerance, dtype .. ": recorded")
+    end
+  end
+end)
+
+test("an LSTM's output that was modified in place before backward is named", function(t)
+  local layer = nn.LSTM { 3, 4 }
+  local y, last_h, last_c = layer(pg.randn { 5, 2, 3 })
+  pg.no_grad(function()
+    last_h:zero_()
+    last_c:zero_() -- of memory of their own
+  end)
+  y:sum():backward()
+  y = layer(pg.randn { 5, 2, 3 })
+  pg.no_grad(function() y:zero_() end)
+  raises(t, function() y:sum():backward() end, "modified in place before backward")
+end)

@@ -9,6 +9,9 @@
 --                           operators that a tape or a graph may record
 --   run(x, h, c, w, keep)   the same where nobody records (`w.tidy`): what has served is closed. `keep`, if given, is
 --                           called with a list of tensors that the way back needs.
+--   all(x, h, c, w, reverse, keep)  all steps in one operator, where a kind has one: y, all c (the last one without
+--                           `keep`) and what all_back needs
+--   all_back(pass, saved, c, w, reverse)  what flows into x, h and c, by what flows into y, the last h and the last c
 --   back(saved, dh, dc, w)  what flows into x, into h as far as it does not pass through w.hidden, into c, and into the
 --                           hidden part of the gates where that differs from x's
 -- w has the parameters: hidden [gates * hidden, out], bias (GRU's second), projection [out, hidden], by tensors that
@@ -32,6 +35,7 @@ local function operator(name)
   end
 end
 local lstm_cell, lstm_cell_grad = operator "lstm_cell", operator "lstm_cell_grad"
+local lstm_steps, lstm_steps_grad = operator "lstm_steps", operator "lstm_steps_grad"
 local gru_cell, gru_cell_grad = operator "gru_cell", operator "gru_cell_grad"
 local tanh_grad, relu_grad = operator "tanh_grad", operator "relu_grad"
 
@@ -85,6 +89,13 @@ cells.lstm = {
       if new_h ~= m then close(m) end
     end
     return new_h, new_c
+  end,
+  all = function(x, h, c, w, reverse, keep)
+    return lstm_steps(x, w.hidden, h, c, { reverse = reverse, keep = keep })
+  end,
+  all_back = function(pass, saved, c, w, reverse)
+    return lstm_steps_grad(pass[1] or nil, pass[2] or nil, pass[3] or nil, saved.gates, saved.states, w.hidden, c,
+                           { reverse = reverse })
   end,
   back = function(saved, dh, dc, w)
     local dm = w.projection and dh:matmul(w.projection) or dh

@@ -120,6 +120,42 @@ end
 
 local function rows_of(list) return pg().cat { list, axis = 1 } end
 
+-- Whether one operator takes all steps.
+local function at_once(cell, o, w) return cell.all and not o.sizes and not w.projection end
+
+-- The loop as one operator: y, the last h and c, and what its way back needs.
+local function run_at_once(cell, o, x, h0, c0, w, keep)
+  local y, states, gates = cell.all(x, h0, c0, w, o.reverse or false, keep)
+  local last = o.reverse and 1 or x:size(1)
+  local h = y:select(1, last):clone() -- memory of its own: who keeps a state does not keep all steps
+  if not keep then
+    native.handles.close(gates)
+    return y, h, states:select(1, 1)
+  end
+  return y, h, states:select(1, last):clone(), { y = y, states = states, gates = gates }
+end
+
+-- Its gradients, in the order of `like.names`.
+local function gradients_at_once(cell, o, saved, w, pass, like)
+  local reverse, need, list, by_name = o.reverse or false, pass.needed, {}, {}
+  local dx
+  dx, by_name.h0, by_name.c0 = cell.all_back(pass.cotangents, saved, saved.c0, w, reverse)
+  by_name.x = dx
+  for i, name in ipairs(like.names) do
+    if not need[i] then
+      list[i] = false
+    elseif name == "hidden" then -- by h before each step
+      local steps = dx:size(1)
+      local first, rest = saved.h0:unsqueeze(1), saved.y:narrow(1, reverse and 2 or 1, steps - 1)
+      local before = pg().cat { reverse and rest or first, reverse and first or rest, axis = 1 }
+      list[i] = dx:flatten(1, 2):t():matmul(before:flatten(1, 2))
+    else
+      list[i] = by_name[name]
+    end
+  end
+  return list
+end
+
 -- What each input of the node gets, in their order: x, h0, hidden, then c0, bias, projection as there are.
 local function gradients(cell, o, steps, w, pass, like)
   local g = run_back(cell, o, steps, w, pass.cotangents[1], pass.cotangents[2], pass.cotangents[3], like)
@@ -213,20 +249,33 @@ local function record(cell, o, x, h0, c0, w)
   local steps, inputs, names = {}, inputs_of(x, h0, c0, w)
   local versions = {}
   for i, t in ipairs(inputs) do versions[i] = native.version_of(t) end
-  local own, outputs -- the way back's own handles of the parameters
+  local own, outputs, saved -- the way back's own handles of the parameters
   unscoped(pg().no_grad, function()
     own = { hidden = w.hidden:detach(), bias = w.bias and w.bias:detach(), tidy = true,
             projection = w.projection and w.projection:detach() }
-    outputs = { run(cell, o, x:detach(), h0:detach(), c0 and c0:detach(), own, function(t, h, saved)
-      steps[t] = { h = h, saved = saved }
+    local h, c = h0:detach(), c0 and c0:detach()
+    if at_once(cell, o, own) then
+      local y, last_h, last_c, kept = run_at_once(cell, o, x:detach(), h, c, own, true)
+      kept.h0, kept.c0 = h, c
+      outputs, saved = { y, last_h, last_c }, kept
+      return
+    end
+    outputs = { run(cell, o, x:detach(), h, c, own, function(t, before, kept)
+      steps[t] = { h = before, saved = kept }
     end) }
   end)
   local function zeros_like(t) return { shape = t.shape, dtype = t.dtype, device = t.device } end
   local like = { names = names, h0 = zeros_like(h0), c0 = c0 and zeros_like(c0) }
   local where = o.where
+  if saved then saved.version = native.version_of(saved.y) end
   return unpack(native.custom.record(inputs, outputs, function(pass)
     check_unchanged(inputs, names, versions, where)
+    if saved and native.version_of(saved.y) ~= saved.version then
+      native.raise("failed_precondition", where, ("the output %s was modified in place before backward"):format(
+                     tostring(saved.y.shape)), "write into a :clone()")
+    end
     if pass.creates_graph then return again(cell, o, inputs, names, pass, where) end
+    if saved then return gradients_at_once(cell, o, saved, own, pass, like) end
     return gradients(cell, o, steps, own, pass, like)
   end), 1, 3)
 end
@@ -247,6 +296,10 @@ function sequence.run(cell, o, x, h0, c0, w)
     for _, t in ipairs((inputs_of(x, h0, c0, w))) do
       if t.requires_grad then return record(cell, o, x, h0, c0, w) end
     end
+  end
+  if at_once(cell, o, w) then
+    local y, h, c = run_at_once(cell, o, x, h0, c0, w, false)
+    return y, h, c
   end
   return run(cell, o, x, h0, c0, { hidden = w.hidden, bias = w.bias, projection = w.projection, tidy = true })
 end
