@@ -5,7 +5,7 @@
 -- transforms in PYTHON and tf.data in TENSORFLOW_PYTHON ("" for none), each in a process of its own, by turns. Of four
 -- passes the last counts: by then memory is what it will be. draft: JPEGs are decoded at the scale that the size wants.
 -- libjpeg-turbo alone: two workers that read and decode the whole pictures, and nothing else.
--- perigee tests/bench/input.lua --memory FOLDER [EPOCHS]: the resident megabytes along so many passes (100) over a folder.
+-- perigee tests/bench/input.lua --memory FOLDER [EPOCHS]: resident megabytes along so many passes (100) over a folder.
 
 local pg = require "perigee"
 local clock = require "perigee.native".clock
