@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantized_linear(x [..., in], weight, scale [out, groups], bias? [out], x_scale?, x_zero_point?) -> [..., out]. Few
-// rows of floats, and all rows of whole numbers, read the weight as it lies; for many rows of floats, and of float8,
-// stretches of it are widened and multiplied as any other weight.
+// rows of floats, and all rows of whole numbers, read the weight as it lies; for more rows of floats the blocked
+// product widens it where it packs its panels (AVX2); else, and of float8, stretches of it are widened and multiplied
+// as any other weight.
 #include <algorithm>
 #include <memory>
 
+#include "linalg/isa.hpp"
+#include "linalg/narrow_panels.hpp"
 #include "linalg/product.hpp"
 #include "narrow_numbers.hpp"
 #include "storage.hpp"
@@ -14,7 +17,8 @@ namespace {
 
 using pg::cpu::Scratch;
 
-constexpr int64_t kMostRows = 128;              // of floats that read the weight as it lies
+// Rows of floats that read the weight as it lies: by format, with AVX2 and with AVX-512.
+constexpr int64_t kMostRows[2][2] = {{16, 8}, {128, 128}};
 constexpr int64_t kThread = int64_t{1} << 18;   // multiplications that are worth a thread
 constexpr int64_t kStretch = int64_t{1} << 18;  // numbers of the weight that are widened at a time
 constexpr int64_t kPiece = 256;                 // that are widened in float32 before they are rounded
@@ -273,12 +277,42 @@ class Stretches final : public QuantizedWay {
   std::unique_ptr<pg::cpu::Product> product_, last_;
 };
 
+// Floats by the blocked product, which widens the weight where it packs its panels: what that takes is shared by rows.
+template <class T>
+class Panels final : public QuantizedWay {
+ public:
+  explicit Panels(const Sizes& s) : s_(s), gemm_(s.rows, s.columns, s.depth, pg::thread_count()) {}
+  void run(const Operands& o, Scratch& scratch) override {
+    const float* scale = as_floats(s_.storage, o.scale, s_.columns * s_.groups, scratch);
+    void* workspace = scratch.take(gemm_.workspace());
+    if (o.y == nullptr) return;
+    const pg::cpu::NarrowPanels weight{
+        reinterpret_cast<const uint8_t*>(o.weight), scale, s_.columns, s_.row_bytes(), s_.groups, s_.size, s_.four};
+    pg::cpu::Finish<T> finish;
+    finish.bias = s_.bias ? reinterpret_cast<const T*>(o.bias) : nullptr;
+    gemm_.run({reinterpret_cast<const T*>(o.x), s_.depth, 1}, weight.source(),
+              {reinterpret_cast<T*>(o.y), s_.columns, 1}, finish, workspace);
+  }
+
+ private:
+  Sizes s_;
+  pg::cpu::Gemm<T> gemm_;
+};
+
+std::unique_ptr<QuantizedWay> make_panels(const Sizes& s) {
+  if (s.storage == sF32) return std::make_unique<Panels<float>>(s);
+  if (s.storage == sBF16) return std::make_unique<Panels<pg::cpu::BFloat16>>(s);
+  return std::make_unique<Panels<pg::cpu::Half>>(s);
+}
+
 std::unique_ptr<QuantizedWay> choose(Sizes s) {
   if (s.rows * s.columns == 0) return nullptr;
   if (s.depth == 0) s.activations = kAsIs, s.groups = 1, s.size = 0;
-  if (s.size >= kNarrowGroup && s.activations == kAsIs && s.rows <= kMostRows && s.format <= kInt4 &&
-      simd->narrow.floats[s.four].block != 0) {
-    return std::make_unique<FloatRows>(s);
+  if (s.depth > 0 && s.activations == kAsIs && s.format <= kInt4) {
+    const bool wide = pg::cpu::isa() == pg::cpu::Isa::kAvx512;
+    const bool reads = s.size >= kNarrowGroup && simd->narrow.floats[s.four].block != 0;
+    if (reads && s.rows <= kMostRows[wide][s.four]) return std::make_unique<FloatRows>(s);
+    if (!wide) return make_panels(s);
   }
   if (s.size >= kNarrowGroup && s.size <= kWholeGroup && s.activations != kAsIs) {
     const NarrowLoop *loops = simd->narrow.whole[s.four], &large = loops[1];

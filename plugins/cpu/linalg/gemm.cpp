@@ -57,7 +57,8 @@ struct Gemm<T>::Operands {
   const Sum* bias;    // dense, zeros behind the last column; NULL: none
   const Sum* packed;  // panels `first` to `last` of b; NULL: packed on the way
   int64_t first, last;
-  char* rooms;  // of the slices
+  char* rooms;                          // of the slices
+  const PanelSource* source = nullptr;  // of b's panels, in place of b
 };
 
 // What one slice works in.
@@ -145,8 +146,16 @@ void Gemm<T>::pack_rows(Matrix<const T> a, int64_t top, int64_t rows, int64_t p,
   });
 }
 template <class T>
-void Gemm<T>::pack_columns(Matrix<const T> b, int64_t begin, int64_t end, int64_t p, int64_t depth, Sum* target,
+void Gemm<T>::pack_columns(const Operands& o, int64_t begin, int64_t end, int64_t p, int64_t depth, Sum* target,
                            int64_t step) const {
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (o.source != nullptr) {
+      for (int64_t i = begin; i < end; i++)
+        o.source->fill(o.source->state, i * columns_, columns_, p, depth, target + (i - begin) * step);
+      return;
+    }
+  }
+  const Matrix<const T> b = o.b;
   const Packer<T> pack = packers<T>().b;
   for_pieces(b.column == 1, depth, [&](int64_t at, int64_t count) {
     for (int64_t i = begin; i < end; i++) {
@@ -158,35 +167,49 @@ void Gemm<T>::pack_columns(Matrix<const T> b, int64_t begin, int64_t end, int64_
 }
 
 template <class T>
-void Gemm<T>::pack_panels(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const {
-  parallel_for(end - begin, std::max<int64_t>(1, kPackGrain / panel_elements()), [=, this](int64_t from, int64_t to) {
-    pack_columns(b, begin + from, begin + to, 0, k_, target + from * panel_elements(), panel_elements());
+void Gemm<T>::pack_panels(const Operands& o, int64_t begin, int64_t end, Sum* target) const {
+  parallel_for(end - begin, std::max<int64_t>(1, kPackGrain / panel_elements()), [&, this](int64_t from, int64_t to) {
+    pack_columns(o, begin + from, begin + to, 0, k_, target + from * panel_elements(), panel_elements());
   });
 }
 template <class T>
 void Gemm<T>::pack(Matrix<const T> b, void* target) const {
-  pack_panels(b, 0, column_panels_, static_cast<Sum*>(target));
+  Operands o{};
+  o.b = b;
+  pack_panels(o, 0, column_panels_, static_cast<Sum*>(target));
 }
 
 template <class T>
 void Gemm<T>::run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matrix<T> c, const Finish<T>& finish,
                   void* workspace) const {
+  Operands o{a, b, c, finish, nullptr, static_cast<const Sum*>(packed), 0, column_panels_, nullptr};
+  run(o, workspace);
+}
+template <class T>
+void Gemm<T>::run(Matrix<const T> a, const PanelSource& b, Matrix<T> c, const Finish<T>& finish,
+                  void* workspace) const {
+  Operands o{a, {}, c, finish, nullptr, nullptr, 0, column_panels_, nullptr, &b};
+  run(o, workspace);
+}
+
+template <class T>
+void Gemm<T>::run(Operands& o, void* workspace) const {
+  const Finish<T>& finish = o.finish;
+  const bool packed = o.packed != nullptr;
   Scratch scratch(workspace);
   auto* bias = static_cast<Sum*>(scratch.take(static_cast<uint64_t>(column_panels_ * columns_) * sizeof(Sum)));
   Sum* room =
       lazy_ ? nullptr : static_cast<Sum*>(scratch.take(static_cast<uint64_t>(pass_ * panel_elements()) * sizeof(Sum)));
-  auto* rooms = static_cast<char*>(scratch.take(0));
+  o.rooms = static_cast<char*>(scratch.take(0));
   if (finish.bias != nullptr) {
     for (int64_t j = 0; j < n_; j++) bias[j] = load<T>(finish.bias[j * finish.bias_stride]);
     std::fill(bias + n_, bias + column_panels_ * columns_, Sum(0));
   }
-  Operands o{
-      a,    b, c, finish, finish.bias != nullptr ? bias : nullptr, static_cast<const Sum*>(packed), 0, column_panels_,
-      rooms};
-  const int64_t pass = packed != nullptr || lazy_ ? column_panels_ : pass_;
+  o.bias = finish.bias != nullptr ? bias : nullptr;
+  const int64_t pass = packed || lazy_ ? column_panels_ : pass_;
   for (o.first = 0; o.first < column_panels_; o.first += pass) {
     o.last = std::min(o.first + pass, column_panels_);
-    if (packed == nullptr && !lazy_) pack_panels(b, o.first, o.last, room), o.packed = room;
+    if (!packed && !lazy_) pack_panels(o, o.first, o.last, room), o.packed = room;
     parallel_for(down_ * across_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) slice(o, i);
     });
@@ -218,7 +241,7 @@ void Gemm<T>::block(const Operands& o, const Room& room, int64_t top, int64_t ro
         const Sum* b = o.packed + (panel - o.first) * panel_elements() + p * columns_;
         if (o.packed == nullptr) {
           const int64_t at = (panel - from) % kTogether, step = columns_ * depth_;
-          if (at == 0) pack_columns(o.b, panel, std::min(panel + kTogether, to), p, depth, room.b, step);
+          if (at == 0) pack_columns(o, panel, std::min(panel + kTogether, to), p, depth, room.b, step);
           b = room.b + at * step;
         }
         Sum* sums = room.sums + (depth_ == k_ ? 0 : (panel - from) * block_rows_ * columns_);

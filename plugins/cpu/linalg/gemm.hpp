@@ -27,6 +27,13 @@ struct Finish {
   void (*activation)(const void* x, void* out, int64_t n, const void* params) = nullptr;
 };
 
+// b's columns from elsewhere than a matrix in memory: fill() writes `depth` numbers, from p on, of `columns` columns
+// from `column` on, zeros behind b's last: number q of column j at panel[q * columns + j]. For sums in float.
+struct PanelSource {
+  void (*fill)(const void* state, int64_t column, int64_t columns, int64_t p, int64_t depth, float* panel);
+  const void* state;
+};
+
 // c[m, n] = a[m, k] b[k, n], finished. m, n and k are positive. Every element is summed in the same order whatever the
 // number of threads.
 template <class T>
@@ -44,6 +51,8 @@ class Gemm {
   // `packed`: b as pack() wrote it, or NULL.
   void run(Matrix<const T> a, Matrix<const T> b, const void* packed, Matrix<T> c, const Finish<T>& finish,
            void* workspace) const;
+  // By a b whose panels are made as they are needed.
+  void run(Matrix<const T> a, const PanelSource& b, Matrix<T> c, const Finish<T>& finish, void* workspace) const;
 
  private:
   struct Operands;
@@ -54,9 +63,10 @@ class Gemm {
   uint64_t room_bytes() const;
   int64_t panel_elements() const;  // of one panel of b
   void pack_rows(Matrix<const T> a, int64_t top, int64_t rows, int64_t p, int64_t depth, Sum* target) const;
-  void pack_columns(Matrix<const T> b, int64_t begin, int64_t end, int64_t p, int64_t depth, Sum* target,
+  void pack_columns(const Operands& o, int64_t begin, int64_t end, int64_t p, int64_t depth, Sum* target,
                     int64_t step) const;
-  void pack_panels(Matrix<const T> b, int64_t begin, int64_t end, Sum* target) const;
+  void pack_panels(const Operands& o, int64_t begin, int64_t end, Sum* target) const;
+  void run(Operands& o, void* workspace) const;
   void slice(const Operands& o, int64_t index) const;
   void block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const;
   void multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum* sums, int64_t top, int64_t rows,

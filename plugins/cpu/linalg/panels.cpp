@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linalg/panels.hpp"
 
+#include <algorithm>
+
 #include "linalg/lanes.hpp"
+#include "linalg/narrow_panels.hpp"
 
 namespace pg::cpu {
 namespace {
@@ -137,5 +140,93 @@ PG_PANELS(int8_t, 16, 32)
 PG_PANELS(uint8_t, 16, 32)
 PG_PANELS(double, 8, 16)
 PG_PANELS(int64_t, 8, 16)
+
+}  // namespace pg::cpu
+
+// ---- of int8 and int4 ----
+
+namespace pg::cpu {
+namespace {
+
+constexpr int64_t kTile = 16;  // columns and depths that are turned at a time
+
+float narrow_number(const NarrowPanels& w, int64_t column, int64_t p) {
+  const uint8_t* row = w.weight + column * w.row_bytes;
+  const int code = w.four ? ((row[p / 2] >> (p % 2 * 4)) & 15) - 8 : static_cast<int8_t>(row[p]);
+  return static_cast<float>(code) * w.scale[column * w.groups + p / w.size];
+}
+
+// Sixteen numbers of a row, a byte each.
+template <bool four>
+PG_AVX2_INLINE __m128i bytes_of(const uint8_t* row, int64_t p) {
+  if constexpr (!four) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + p));
+  } else {
+    const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + p / 2)), low = _mm_set1_epi8(15);
+    const __m128i codes = _mm_unpacklo_epi8(_mm_and_si128(pairs, low), _mm_and_si128(_mm_srli_epi16(pairs, 4), low));
+    return _mm_sub_epi8(codes, _mm_set1_epi8(8));
+  }
+}
+
+// Sixteen rows of sixteen bytes become their columns: four times, neighbours half of the rows apart are interleaved.
+PG_AVX2_INLINE void turn_bytes(__m128i (&x)[kTile]) {
+#pragma GCC unroll 4
+  for (int round = 0; round < 4; round++) {
+    __m128i y[kTile];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+      y[2 * i] = _mm_unpacklo_epi8(x[i], x[i + 8]);
+      y[2 * i + 1] = _mm_unpackhi_epi8(x[i], x[i + 8]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kTile; i++) x[i] = y[i];
+  }
+}
+
+template <bool four>
+PG_AVX2 void fill_tile(const NarrowPanels& w, int64_t column, int64_t filled, int64_t p, int64_t step, float* panel) {
+  __m128i x[kTile];
+  alignas(32) float scale[kTile] = {};
+  const int64_t group = p / w.size;
+  for (int64_t i = 0; i < kTile; i++) {
+    x[i] = _mm_setzero_si128();
+    if (i >= filled) continue;
+    x[i] = bytes_of<four>(w.weight + (column + i) * w.row_bytes, p);
+    scale[i] = w.scale[(column + i) * w.groups + group];
+  }
+  turn_bytes(x);
+  const __m256 first = _mm256_load_ps(scale), second = _mm256_load_ps(scale + 8);
+#pragma GCC unroll 16
+  for (int64_t q = 0; q < kTile; q++) {
+    const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x[q]));
+    const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x[q], 8)));
+    _mm256_storeu_ps(panel + q * step, _mm256_mul_ps(low, first));
+    _mm256_storeu_ps(panel + q * step + 8, _mm256_mul_ps(high, second));
+  }
+}
+
+template <bool four>
+void fill_narrow(const void* state, int64_t column, int64_t columns, int64_t p, int64_t depth, float* panel) {
+  const auto& w = *static_cast<const NarrowPanels*>(state);
+  const int64_t end = p + depth;
+  for (int64_t j = 0; j < columns; j += kTile) {
+    const int64_t filled = std::clamp<int64_t>(w.columns - column - j, 0, kTile);
+    for (int64_t at = p; at < end;) {
+      float* out = panel + (at - p) * columns + j;
+      const int64_t left = std::min((at / w.size + 1) * w.size, end) - at;  // of one scale
+      if (left >= kTile && at % 2 == 0) {
+        fill_tile<four>(w, column + j, filled, at, columns, out);
+        at += kTile;
+        continue;
+      }
+      for (int64_t i = 0; i < kTile; i++) out[i] = i < filled ? narrow_number(w, column + j + i, at) : 0.0F;
+      at++;
+    }
+  }
+}
+
+}  // namespace
+
+PanelSource NarrowPanels::source() const { return {four ? fill_narrow<true> : fill_narrow<false>, this}; }
 
 }  // namespace pg::cpu
