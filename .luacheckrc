@@ -9,6 +9,7 @@ self = false
 files["tests/lua"] = { globals = { "test" } }
 files["tests/amx"] = { globals = { "test" } }
 files["tests/gpu"] = { globals = { "test" } }
+files["tests/nccl"] = { globals = { "test" } }
 files["tests/expressions"] = { globals = { "test" } }
 files["tests/plugins_faulty"] = { globals = { "test" } }
 files["tests/plugins_data"] = { globals = { "test" } }

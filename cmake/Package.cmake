@@ -20,7 +20,7 @@ configure_package_config_file(cmake/PerigeeConfig.cmake.in ${PROJECT_BINARY_DIR}
   INSTALL_DESTINATION ${PERIGEE_CMAKE_FOLDER})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/PerigeeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/PerigeeConfig.cmake ${PROJECT_BINARY_DIR}/PerigeeConfigVersion.cmake
-  cmake/PerigeePlugin.cmake cmake/CheckPlugin.cmake cmake/CudaToolkit.cmake cmake/plugin.map
+  cmake/PerigeePlugin.cmake cmake/CheckPlugin.cmake cmake/CudaToolkit.cmake cmake/Nccl.cmake cmake/plugin.map
   DESTINATION ${PERIGEE_CMAKE_FOLDER})
 
 # What a script needs: everything but the tests.

@@ -155,7 +155,8 @@ void Device::connect(uint32_t device, uint32_t other) {
 uint64_t Device::native(uint32_t device, const char* what, uint64_t handle) {
   if (std::strcmp(what, "stream") == 0) return reinterpret_cast<uint64_t>(enter(device, handle).native);
   if (std::strcmp(what, "buffer") == 0) return handle;
-  pg::fail_support(pg::format("\"%s\" has no native handle; \"stream\" and \"buffer\" have", what));
+  if (std::strcmp(what, "device") == 0) return static_cast<uint64_t>(native_device(device));  // the runtime's number
+  pg::fail_support(pg::format("\"%s\" has no native handle; \"stream\", \"buffer\" and \"device\" have", what));
 }
 
 }  // namespace cuda

@@ -46,7 +46,8 @@ static pg_device_collectives collectives_table() {
           },
           [](void* self, uint64_t group, const char* reason, pg_error* error) {
             return pg::guard(error, "abort", [&] { collectives_of(self).abort(group, reason); });
-          }};
+          },
+          nullptr};
 }
 
 Plugin::Plugin() : device_(read_settings()), table_(pg::device_table<Plugin>), collectives_(collectives_table()) {

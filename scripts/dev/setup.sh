@@ -40,7 +40,7 @@ configure() {
   say "configuring $build"
   cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "$@" >"$build/configure.log" 2>&1 ||
     { cat "$build/configure.log" >&2; die "configuring failed"; }
-  grep '^-- CUDA plugin' "$build/configure.log" >&2 || true
+  grep -E '^-- (CUDA|NCCL) plugin' "$build/configure.log" >&2 || true
   echo "$options" >"$stamp"
   first_build=1
 }

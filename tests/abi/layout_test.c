@@ -590,18 +590,27 @@ IS(PG_ACTIVITY_UPLOAD, 2);
 IS(PG_ACTIVITY_DOWNLOAD, 3);
 IS(PG_ACTIVITY_PEER, 4);
 
-SIZE(pg_device_group, 16);
+SIZE(pg_device_group, 64);
 AT(pg_device_group, size, 0);
 AT(pg_device_group, count, 4);
 AT(pg_device_group, devices, 8);
-SIZE(pg_device_collectives, 56);
+AT(pg_device_group, total, 16);
+AT(pg_device_group, first, 20);
+AT(pg_device_group, processes, 24);
+AT(pg_device_group, process, 28);
+AT(pg_device_group, deadline, 32);
+AT(pg_device_group, context, 40);
+AT(pg_device_group, exchange, 48);
+AT(pg_device_group, look, 56);
+SIZE(pg_device_collectives, 64);
 AT(pg_device_collectives, size, 0);
-AT(pg_device_collectives, reserved, 4);
+AT(pg_device_collectives, flags, 4);
 AT(pg_device_collectives, name, 8);
 AT(pg_device_collectives, device_type, 16);
 AT(pg_device_collectives, group_create, 24);
 AT(pg_device_collectives, group_destroy, 32);
 AT(pg_device_collectives, submit, 40);
 AT(pg_device_collectives, abort, 48);
+AT(pg_device_collectives, take_failure, 56);
 
 int main(void) { return 0; }

@@ -30,8 +30,11 @@ struct Members {
     sim.call(table->group_destroy, group);
   }
   void make() {
-    const pg_device_group info{PG_SIZE(pg_device_group, devices), static_cast<uint32_t>(devices.size()),
-                               devices.data()};
+    pg_device_group info{};
+    info.size = PG_SIZE(pg_device_group, look);
+    info.count = info.total = static_cast<uint32_t>(devices.size());
+    info.devices = devices.data();
+    info.processes = 1;
     sim.ok(table->group_create, &info, &group);
   }
   pg_collective call(uint32_t kind, size_t member, uint64_t count, uint64_t input, uint64_t output) {

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "collective/ranks.hpp"
+
 namespace perigee {
 namespace {
 
@@ -43,13 +45,14 @@ uint32_t touch(Tensor& x, bool writes) {
 }
 
 // For the debug mode: "reduce sum to rank 0 of float32 [2, 3] at train.lua:12".
-std::string call_text(const Op& op, const Meta& x, const void* attrs) {
+std::string call_text(const Op& op, const Meta& x, const Device& device, const void* attrs) {
   std::string text = op.info->name;
   if (const pg_attr_info* kind = find_attr(op, "op", PG_ATTR_CHOICE); kind != nullptr)
     text += std::string(" ") + kind->choices[read_attr<int32_t>(op, attrs, "op", PG_ATTR_CHOICE, 0)];
   if (find_attr(op, "root", PG_ATTR_INT) != nullptr)
     text += pg::format(" (root %lld)", static_cast<long long>(integer(op, attrs, "root", 0)));
   text += std::string(" of ") + pg::dtype_name(x.dtype) + " " + shape_text(x);
+  if (has_process_engine(device)) text += " on " + device.type;
   return ambient().origin != nullptr ? text + " at " + ambient().origin : text;
 }
 
@@ -73,7 +76,7 @@ void check_collective(const Op& op, const void* attrs, uint32_t input_count) {
 
 void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y) {
   Group& group = find_group(integer(op, attrs, "group", 0));
-  if (wants_agreement()) agree(group, call_text(op, *x.meta, attrs));
+  if (wants_agreement()) agree(group, call_text(op, *x.meta, *x.device, attrs));
   TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);
   Device& device = *y.device;
   const uint32_t stream = touch(*dense, false);

@@ -23,15 +23,6 @@ Groups& groups() {
   return groups;
 }
 
-// The engine of devices of one type, or NULL.
-LoadedPlugin* engine_for(const std::string& type) {
-  load_kind("device_collectives");
-  for (LoadedPlugin* plugin : find_plugins())
-    if (plugin->opened && plugin->device_collectives != nullptr && type == plugin->device_collectives->device_type)
-      return plugin;
-  return nullptr;
-}
-
 // Mutex held.
 DeviceGroup& find(int64_t number) {
   for (DeviceGroup& group : groups().list)
@@ -46,6 +37,28 @@ void destroy(const DeviceGroup& group) noexcept {
 }
 
 }  // namespace
+
+LoadedPlugin* find_device_engine(const std::string& type) {
+  load_device_collectives(type);
+  for (LoadedPlugin* plugin : find_plugins())
+    if (plugin->opened && plugin->device_collectives != nullptr && type == plugin->device_collectives->device_type)
+      return plugin;
+  return nullptr;
+}
+
+pg_collective make_call(const Collective& call, Device& device, uint32_t stream, double deadline) {
+  pg_collective asked{};
+  asked.size = PG_SIZE(pg_collective, what);
+  asked.kind = call.kind, asked.reduction = call.reduction, asked.dtype = call.dtype;
+  asked.peer = call.peer, asked.tag = call.tag;
+  asked.count = call.count;
+  asked.input = call.input, asked.output = call.output;
+  asked.stream = device.stream(stream);
+  asked.sequence = device.sequence(call.what);
+  asked.deadline = deadline;
+  asked.what = call.what;
+  return asked;
+}
 
 int64_t find_device_group(const std::vector<Device*>& devices) {
   for (size_t i = 0; i < devices.size(); i++)
@@ -63,10 +76,13 @@ int64_t find_device_group(const std::vector<Device*>& devices) {
     if (std::find(ordinals.begin(), ordinals.end(), device->ordinal) != ordinals.end()) return 0;
     ordinals.push_back(device->ordinal);
   }
-  LoadedPlugin* plugin = engine_for(devices[0]->type);
+  LoadedPlugin* plugin = find_device_engine(devices[0]->type);
   if (plugin == nullptr) return 0;
-  const pg_device_group info{PG_SIZE(pg_device_group, devices), static_cast<uint32_t>(ordinals.size()),
-                             ordinals.data()};
+  pg_device_group info{};
+  info.size = PG_SIZE(pg_device_group, look);
+  info.count = info.total = static_cast<uint32_t>(ordinals.size());
+  info.devices = ordinals.data();
+  info.processes = 1;
   DeviceGroup made{g.last + 1, devices, plugin, 0};
   pg_error error = pg::make_error();
   const int32_t code = plugin->device_collectives->group_create(plugin->self, &info, &made.handle, &error);
@@ -75,6 +91,8 @@ int64_t find_device_group(const std::vector<Device*>& devices) {
     return 0;
   }
   if (code != PG_OK) pg::fail_as(code, error);
+  if (plugin->device_collectives->take_failure != nullptr)
+    for (Device* device : devices) device->ask_after_waiting(plugin);
   g.list.push_back(std::move(made));
   return ++g.last;
 }
@@ -102,20 +120,7 @@ void queue_on_devices(int64_t number, const std::vector<std::vector<Collective>>
             [&](size_t a, size_t b) { return group.devices[a]->id < group.devices[b]->id; });
   for (const size_t k : order) submitting.push_back(group.devices[k]->lock(streams[k]));
   for (const std::vector<Collective>& row : rows) {
-    for (size_t k = 0; k < count; k++) {
-      const Collective& call = row[k];
-      pg_collective asked{};
-      asked.size = PG_SIZE(pg_collective, what);
-      asked.kind = call.kind, asked.reduction = call.reduction, asked.dtype = call.dtype;
-      asked.peer = call.peer, asked.tag = call.tag;
-      asked.count = call.count;
-      asked.input = call.input, asked.output = call.output;
-      asked.stream = group.devices[k]->stream(streams[k]);
-      asked.sequence = group.devices[k]->sequence(call.what);
-      asked.deadline = late;
-      asked.what = call.what;
-      calls.push_back(asked);
-    }
+    for (size_t k = 0; k < count; k++) calls.push_back(make_call(row[k], *group.devices[k], streams[k], late));
   }
   std::vector<const pg_collective*> list;
   list.reserve(calls.size());
@@ -124,7 +129,8 @@ void queue_on_devices(int64_t number, const std::vector<std::vector<Collective>>
   const int32_t code = group.plugin->device_collectives->submit(
       group.plugin->self, group.handle, static_cast<uint32_t>(rows.size()), list.data(), &error);
   if (code == PG_OK) return;
-  const DeviceGroup broken = group;  // who asks again gets a new one
+  if (code == PG_E_NOT_SUPPORTED) pg::fail_as(code, error);  // breaks nothing
+  const DeviceGroup broken = group;                          // who asks again gets a new one
   std::erase_if(g.list, [&](const DeviceGroup& each) { return each.number == number; });
   submitting.clear();
   for (Device* device : broken.devices) device->drain();

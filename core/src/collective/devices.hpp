@@ -27,6 +27,11 @@ std::vector<Device*> devices_of_group(int64_t number);  // throws where there is
 void queue_on_devices(int64_t number, const std::vector<std::vector<Collective>>& rows,
                       const std::vector<uint32_t>& streams);
 
+// The engine of devices of one type, or NULL. It may still refuse a group.
+LoadedPlugin* find_device_engine(const std::string& type);
+// `call` with what the stream and the engine need, behind what is queued there.
+pg_collective make_call(const Collective& call, Device& device, uint32_t stream, double deadline);
+
 // Before devices are closed.
 void close_device_groups() noexcept;
 

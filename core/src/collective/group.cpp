@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "collective/ranks.hpp"
 
 namespace perigee {
 namespace {
@@ -217,6 +218,7 @@ void run_collective(Group& group, Device& device, uint32_t stream, const Collect
     std::lock_guard guard(groups().mutex);
     return submit_and_wait(group, call, call.input, call.output);
   }
+  if (queue_between_processes(group, device, stream, call)) return;
   Staging input(call.input_bytes), output(call.output_bytes);
   device.download(input.bytes.get(), call.input, call.input_bytes, stream);
   {
@@ -256,19 +258,35 @@ void barrier(Group& group) {
 void set_agreement(bool on) { groups().agreement = on; }
 bool wants_agreement() { return groups().agreement.load(std::memory_order_relaxed); }
 
+void gather_bytes(Group& group, const void* mine, uint64_t bytes, void* all, const char* what) {
+  Collective exchange{PG_COLLECTIVE_ALL_GATHER};
+  exchange.count = bytes;
+  exchange.what = what;
+  std::lock_guard guard(groups().mutex);
+  submit_and_wait(group, exchange, {reinterpret_cast<uint64_t>(mine), 0}, {reinterpret_cast<uint64_t>(all), 0});
+}
+
+std::string find_ended(Group& group) {
+  Groups& g = groups();
+  std::unique_lock guard(g.mutex, std::try_to_lock);  // who waits for the engine finds out there
+  if (!guard || g.closed) return "";
+  std::vector<uint32_t> states(group.ranks.size(), PG_PEER_ALIVE);
+  pg_error error = pg::make_error();
+  if (engine().peers(g.plugin->self, group.handle, static_cast<uint32_t>(states.size()), states.data(), &error) !=
+      PG_OK)
+    return "";
+  std::string text;
+  for (size_t i = 0; i < states.size(); i++)
+    if (states[i] == PG_PEER_LOST) text += (text.empty() ? "rank " : ", rank ") + std::to_string(group.ranks[i]);
+  return text;
+}
+
 void agree(Group& group, const std::string& call) {
   constexpr size_t kLength = 256;
   const size_t size = group.ranks.size();
   std::vector<char> mine(kLength, '\0'), all(kLength * size, '\0');
   std::memcpy(mine.data(), call.data(), std::min(call.size(), kLength - 1));
-  Collective exchange{PG_COLLECTIVE_ALL_GATHER};
-  exchange.count = kLength;
-  exchange.what = "the debug mode's exchange";
-  {
-    std::lock_guard guard(groups().mutex);
-    submit_and_wait(group, exchange, {reinterpret_cast<uint64_t>(mine.data()), 0},
-                    {reinterpret_cast<uint64_t>(all.data()), 0});
-  }
+  gather_bytes(group, mine.data(), kLength, all.data(), "the debug mode's exchange");
   auto said = [&](size_t rank) { return std::string(all.data() + rank * kLength); };
   auto what = [&](size_t rank) {
     const std::string text = said(rank);
@@ -292,6 +310,7 @@ std::vector<uint32_t> peer_states(Group& group) {
 }
 
 void abandon_groups(const char* reason) noexcept {
+  abandon_ranks(reason);
   Groups& g = groups();
   std::unique_lock guard(g.mutex, std::try_to_lock);
   if (!guard || g.plugin == nullptr || g.closed) return;

@@ -60,6 +60,10 @@ void set_agreement(bool on);
 bool wants_agreement();
 void agree(Group& group, const std::string& call);
 
+// `bytes` of every rank in the order of ranks, by the engine of host memory.
+void gather_bytes(Group& group, const void* mine, uint64_t bytes, void* all, const char* what);
+// Which ranks of the group have ended, "rank 1", as far as that is known without waiting; "" for none. [any thread]
+std::string find_ended(Group& group);
 // PG_PEER_* by rank of the group.
 std::vector<uint32_t> peer_states(Group& group);
 // This process makes no further calls: those that wait for it are told why.

@@ -2,6 +2,7 @@
 // Streams and events as plugin.h promises them. Work is made long enough that what does not wait is found out.
 #include <set>
 
+#include "collective/devices.hpp"
 #include "conform/probe.hpp"
 
 namespace perigee::conform {
@@ -192,7 +193,7 @@ std::vector<Finding> conform_device(Device& device, const std::string& group) {
   std::vector<std::vector<conform::Check>> lists{conform::memory_checks(), conform::copy_checks(),
                                                  conform::stream_checks()};
   if (device.plugin()->profiler != nullptr) lists.push_back(conform::profiler_checks());
-  if (device.plugin()->device_collectives != nullptr) lists.push_back(conform::collective_checks(device));
+  if (find_device_engine(device.type) != nullptr) lists.push_back(conform::collective_checks(device));
   for (const auto& list : lists)
     for (const conform::Check& check : list) {
       if ((check.asynchronous && device.synchronous) || (!group.empty() && group != check.group)) continue;

@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "base/profile.hpp"
 #include "device/state.hpp"
+#include "registry/plugin.hpp"
 
 namespace perigee {
 
@@ -188,6 +189,23 @@ void Device::synchronize(uint32_t stream) {
   span.done(ProfileKind::wait, "synchronize", id);
   if (kept) throw *kept;
   check(code, error, nullptr);
+  check_collectives(true);
+}
+
+void Device::ask_after_waiting(LoadedPlugin* engine) { state_->engine.store(engine, std::memory_order_release); }
+
+void Device::check_collectives(bool take) {
+  LoadedPlugin* engine = state_->engine.load(std::memory_order_acquire);
+  if (engine == nullptr) return;
+  pg_error error = pg::make_error();
+  const int32_t code = engine->device_collectives->take_failure(engine->self, ordinal, &error);
+  std::lock_guard guard(state_->mutex);
+  std::optional<pg::Error>& failure = state_->collective_failure;
+  if (code != PG_OK && !failure) failure.emplace(code, name + ": " + pg::message_of(code, error), error.native);
+  if (!failure) return;
+  const pg::Error thrown = *failure;
+  if (take) failure.reset();
+  throw thrown;
 }
 
 void Device::synchronize() {
@@ -315,6 +333,7 @@ void Event::wait() const {
   device_->check_alive();
   pg_error error = pg::make_error();
   device_->check(device_->table()->event_sync(device_->self(), device_->ordinal, handle_, &error), error, nullptr);
+  device_->check_collectives(false);
 }
 
 }  // namespace perigee

@@ -74,6 +74,9 @@ class Device : private MemorySource {
   // calls are over when they return and may come from several threads. Recursive.
   std::unique_lock<std::recursive_mutex> lock(uint32_t stream);
   bool lost() const;  // a sticky failure: every later call fails at once
+  // An engine queues collectives here and cannot make streams fail (pg_device_collectives.take_failure): it is asked
+  // whenever somebody has waited for the device.
+  void ask_after_waiting(LoadedPlugin* engine);
 
   // Dense bytes between the host and a block. upload copies `source` before it returns (staged where the device is
   // asynchronous); download returns when the bytes are there.
@@ -106,6 +109,7 @@ class Device : private MemorySource {
 
  private:
   friend class Event;
+  void check_collectives(bool take);  // throws what the engine says; `take`: once
   void check(int32_t code, const pg_error& error, const char* what) {
     if (code != PG_OK) fail(code, error, what);
   }

@@ -35,6 +35,10 @@ struct Device::State {
   std::deque<Staged> staged;  // uploads in flight, oldest first
   uint64_t staged_bytes = 0;
 
+  // Whose collectives run on this device's streams without making them fail, and what has failed of them.
+  std::atomic<LoadedPlugin*> engine{nullptr};
+  std::optional<pg::Error> collective_failure;  // guarded by mutex
+
   std::atomic<bool> lost{false}, closed{false}, no_peer{false};
   std::string lost_reason;  // written once, before `lost`
 };

@@ -83,6 +83,14 @@ void load_device_type(const std::string& type) {
   });
 }
 
+void load_device_collectives(const std::string& type) {
+  load_wanted("collectives " + type, [&](const LoadedPlugin& plugin) {
+    const auto& types = plugin.device_types;
+    return may_have_kind(plugin, "device_collectives") &&
+           (types.empty() || std::find(types.begin(), types.end(), type) != types.end());
+  });
+}
+
 void load_built_in_first(const LoadedPlugin& plugin) {
   for (const char* kind : {"ops", "layer", "optimizer", "format", "data"})
     if (may_have_kind(plugin, kind)) load_kind(kind);

@@ -21,6 +21,7 @@
 #include "call/signature.hpp"
 #include "collective/devices.hpp"
 #include "collective/group.hpp"
+#include "collective/ranks.hpp"
 #include "data/run.hpp"
 #include "device/list.hpp"
 #include "plugin/elf_check.hpp"
@@ -311,6 +312,7 @@ void shutdown() {
   if (l.shut_down) return;
   l.shut_down = true;
   drain_devices();  // nothing may be running when prepared kernels go
+  close_ranks();
   close_groups();
   close_device_groups();
   end_signatures();

@@ -62,7 +62,7 @@ constexpr uint32_t kKnown<pg_codec_info> = PG_SIZE(pg_codec_info, encode);
 template <>
 constexpr uint32_t kKnown<pg_profiler> = PG_SIZE(pg_profiler, drain);
 template <>
-constexpr uint32_t kKnown<pg_device_collectives> = PG_SIZE(pg_device_collectives, abort);
+constexpr uint32_t kKnown<pg_device_collectives> = PG_SIZE(pg_device_collectives, take_failure);
 
 template <class T>
 T copy_struct(const void* raw, const std::string& where, uint32_t required) {

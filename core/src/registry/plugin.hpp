@@ -43,10 +43,10 @@ struct LoadedPlugin {
   std::vector<std::string> libraries, cpu_features;  // without which it cannot load
   std::vector<std::string> library_folders;          // where the libraries may be besides the system's folders
   std::string library_remedy;                        // what to do when one is missing
-  std::vector<std::string> device_types;             // types it brings or its kernels serve; empty: not said
-  uint32_t abi = 1, min_host_minor = 0;  // of plugin.h: the major it was built for, the oldest host it takes
-  bool opened = false;                   // between open and close
-  bool loading = false;                  // its open is running: what it looks up meanwhile must not load it again
+  std::vector<std::string> device_types;  // types it brings, or its kernels or collectives serve; empty: not said
+  uint32_t abi = 1, min_host_minor = 0;   // of plugin.h: the major it was built for, the oldest host it takes
+  bool opened = false;                    // between open and close
+  bool loading = false;                   // its open is running: what it looks up meanwhile must not load it again
 };
 
 // Reads manifests of all folders on the path (once; again after add_plugin_path). Two of one name are an error that
@@ -56,6 +56,7 @@ const std::vector<LoadedPlugin*>& find_plugins();
 // Failures become reasons. Cheap when there is nothing to do.
 void load_kind(const std::string& kind);
 void load_device_type(const std::string& type);                      // the device plugin named so, and kernels for it
+void load_device_collectives(const std::string& type);               // engines that may serve devices of the type
 bool has_kind(const LoadedPlugin& plugin, const std::string& kind);  // "layer" and "layers" are the same
 // Every plugin that could not be used, "cuda: no driver; sim: ...", for messages; empty when there is none.
 std::string unavailable_text();

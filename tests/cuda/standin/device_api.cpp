@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, their properties, and errors.
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "stream.hpp"
@@ -143,6 +146,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
   out->unifiedAddressing = 1;
   out->l2CacheSize = 50 << 20;
   out->pciBusID = device + 1;
+  // Each process has GPUs of its own, unless it is to share them.
+  const char* shared = std::getenv("PERIGEE_STANDIN_GPUS");
+  const uint64_t numbers[2] = {
+      static_cast<uint64_t>(device) + 1,
+      shared != nullptr && std::strcmp(shared, "shared") == 0 ? 0 : static_cast<uint64_t>(getpid())};
+  static_assert(sizeof numbers == sizeof out->uuid);
+  std::memcpy(&out->uuid, numbers, sizeof numbers);
   return cudaSuccess;
 }
 

@@ -90,7 +90,10 @@ class Tree:
             options += ["-DPERIGEE_CUDNN_HEADERS=" + include]  # for the stand-ins of tests/cuda
         headers = machine.header_folder("cuda_runtime_api.h")
         if headers:
-            options.append("-DPERIGEE_CUDA_HEADERS=" + headers)
+            options += ["-DPERIGEE_CUDA_HEADERS=" + headers, "-DPERIGEE_CUDART_INCLUDE=" + headers]
+        nccl = machine.header_folder("nccl.h")
+        if nccl:
+            options.append("-DPERIGEE_NCCL_INCLUDE=" + nccl)
         cublas = machine.library_path("libcublasLt.so.13")
         if cublas and not glob.glob(os.path.join(os.path.dirname(os.path.realpath(nvcc)), "../lib*/libcublasLt.so")):
             options.append("-DCUDA_cublasLt_LIBRARY=" + cublas)

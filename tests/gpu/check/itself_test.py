@@ -221,6 +221,16 @@ class Machine(unittest.TestCase):
             self.assertEqual(machine.find_cudnn(), (package + "/cudnn/lib/libcudnn.so.9", package + "/cudnn/include"))
             self.assertEqual(machine.library_folders()[0][0], package + "/cudnn/lib")
 
+    def test_nccl_is_found_and_may_be_missing(self):
+        package = self.tree("nccl/lib/libnccl.so.2", "nccl/include/nccl.h")
+        for roots, found in (([os.path.join(package, "nccl")], True), ([], False)):
+            with mock.patch.object(machine, "_roots", lambda roots=roots: roots), \
+                 mock.patch.object(machine, "said_by", lambda *command: ""), \
+                 mock.patch.object(machine, "SYSTEM_LIBRARIES", "/nowhere"):
+                folders, missing = machine.library_folders()
+            self.assertEqual(package + "/nccl/lib" in folders, found)
+            self.assertNotIn("libnccl.so.2", missing)
+
 
 if __name__ == "__main__":
     unittest.main()

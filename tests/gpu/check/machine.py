@@ -12,6 +12,7 @@ import sys
 
 # What the plugin links, and what cuDNN loads when it compiles a plan at run time.
 LIBRARIES = ("libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13")
+NCCL = "libnccl.so.2"  # the plugin nccl opens it; without it there is no such plugin
 LIBRARY_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib")
 HEADERS = ("cuda_runtime_api.h", "cublasLt.h")  # of a toolkit, or of packages; cuDNN's are looked for with its library
 SYSTEM_HEADERS = ("/usr/include", "/usr/include/x86_64-linux-gnu")
@@ -67,14 +68,15 @@ def library_folders():
     cudnn, _ = find_cudnn()  # the one that it is built with: another might be older
     if cudnn and os.path.dirname(cudnn) != SYSTEM_LIBRARIES:
         folders.append(os.path.dirname(cudnn))
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, NCCL):
         if any(os.path.exists(os.path.join(folder, name)) for folder in folders):
             continue
         if re.search(r"^\s*%s " % re.escape(name), known, re.M):
             continue
         place = next((p for p in places if os.path.exists(os.path.join(p, name))), None)
         if not place:
-            missing.append(name)
+            if name != NCCL:
+                missing.append(name)
         elif place not in folders:
             folders.append(place)
     return folders, missing

@@ -13,7 +13,8 @@ local function healthy()
            machine = { arch = "x64", cores = 2, features = { "avx2" }, memory = 2 ^ 34, memory_free = 2 ^ 33 },
            plugins = { { name = "ops", state = "available", kinds = "ops" },
                        { name = "cpu", state = "available", kinds = "device,kernels" },
-                       { name = "x", state = "available", kinds = "layers,optimizers,formats" } },
+                       { name = "x", state = "available", kinds = "layers,optimizers,formats" },
+                       { name = "mpi", state = "available", kinds = "collectives" } },
            devices = { { name = "cpu", type = "cpu" }, unavailable = {} } }
 end
 
@@ -57,6 +58,21 @@ local rows = {
   { "no GPU for cuda", function(f)
     table.insert(f.plugins, { name = "cuda", state = "unavailable", reason = "no driver" })
   end, "note: plugin cuda is unavailable: no driver" },
+  { "no libraries for nccl", function(f)
+    table.insert(f.plugins, { name = "nccl", state = "unavailable", reason = "needs the library libnccl.so.2" })
+  end, "note: plugin nccl is unavailable: needs the library libnccl.so.2" },
+  { "no libraries for nccl, and a GPU", function(f)
+    f.machine.nvidia = "550"
+    table.insert(f.devices, { name = "cuda:0", type = "cuda" })
+    table.insert(f.plugins, { name = "nccl", state = "unavailable", reason = "needs the library libnccl.so.2" })
+  end, "problem: plugin nccl is unavailable: needs the library libnccl.so.2" },
+  { "GPUs without nccl", function(f)
+    f.machine.nvidia = "550"
+    for i = 0, 1 do table.insert(f.devices, { name = "cuda:" .. i, type = "cuda" }) end
+  end, "note: 2 GPUs, and no plugin nccl: Perigee was built where no nccl.h was found, and tensors are copied from " ..
+       "one to the other" },
+  { "no MPI", function(f) table.remove(f.plugins) end,
+    "note: no plugin carries tensors between processes: Perigee was built where no MPI was found" },
   { "no kernels", function(f) table.remove(f.plugins, 2) end,
     "problem: no plugin gives kernels\nproblem: no plugin gives device" },
   { "a device that fails", function(f) f.devices[1].problem = "lost" end, "problem: cpu does not compute: lost" },

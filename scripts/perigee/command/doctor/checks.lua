@@ -85,16 +85,20 @@ function checks.variables(f, report)
   end
 end
 
+-- Plugins that are of use with a GPU alone.
+local FOR_GPUS = { cuda = "install its driver and the CUDA runtime",
+                   nccl = "install NCCL (libnccl2) and the CUDA runtime" }
+
 function checks.plugins(f, report)
   local kinds = {}
   for _, p in ipairs(f.plugins) do
     if p.state == "available" then
-      for kind in (p.kinds or ""):gmatch("%w+") do kinds[kind] = true end
+      for kind in (p.kinds or ""):gmatch("[%w_]+") do kinds[kind] = true end
     else
-      report(p.name == "cuda" and not f.machine.nvidia and "note" or "problem",
+      report(FOR_GPUS[p.name] and not f.machine.nvidia and "note" or "problem",
              ("plugin %s is %s: %s"):format(p.name ~= "" and p.name or p.path or "?", p.state or "unavailable",
                                             p.reason or "no reason given"),
-             p.name == "cuda" and "with a GPU: install its driver and the CUDA runtime; without one ignore this" or
+             FOR_GPUS[p.name] and ("with a GPU: %s; without one ignore this"):format(FOR_GPUS[p.name]) or
              ("rebuild it for this version, or take %s out of the folder"):format(p.path or "it"))
     end
   end
@@ -107,6 +111,13 @@ end
 
 -- Plugins that a build leaves out where what they need is not there.
 function checks.collectives(f, report)
+  local gpus, has_nccl = 0, false
+  for _, d in ipairs(f.devices) do gpus = gpus + (d.type == "cuda" and 1 or 0) end
+  for _, p in ipairs(f.plugins) do has_nccl = has_nccl or p.name == "nccl" end
+  if gpus > 1 and not has_nccl then
+    report("note", ("%d GPUs, and no plugin nccl: Perigee was built where no nccl.h was found, and tensors are " ..
+                    "copied from one to the other"):format(gpus), "install libnccl-dev, and build again")
+  end
   for _, p in ipairs(f.plugins) do
     if ("," .. (p.kinds or "") .. ","):find(",collectives?,") then return end
   end
@@ -156,7 +167,8 @@ function checks.folders(f, report)
   end
 end
 
-local ORDER = { "library", "compiler", "processor", "threads", "memory", "variables", "plugins", "devices", "folders" }
+local ORDER = { "library", "compiler", "processor", "threads", "memory", "variables", "plugins", "collectives",
+                "devices", "folders" }
 
 ---All findings, problems first.
 ---@param f table facts
