@@ -261,7 +261,8 @@ TEST_CASE("What fails behind submit is told where the stream is waited for, and 
     REQUIRE(m.submit(sum.calls).code == PG_OK);
     const Code code = m.sync(0);
     CHECK(code.code == PG_E_DEADLINE_EXCEEDED);
-    CHECK_THAT(code.message(), Catch::Contains("a test: took more than 0.1 seconds: cuda:1 has not come to it"));
+    CHECK_THAT(code.message(),
+               Catch::Contains("a test: took more than 0.1 seconds: ") && Catch::Contains("cuda:1 has not come to it"));
     gate.release();
     CHECK(m.sync(1).code == PG_E_DEADLINE_EXCEEDED);
     broken("took more than 0.1 seconds");

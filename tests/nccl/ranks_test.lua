@@ -45,7 +45,7 @@ end)
 
 test("that NCCL carries them; processes that share a GPU, which it refuses", function(t)
   local sum = ON .. "print(d.all_reduce(on { rank + 1 }):item())"
-  local text, status = launched.run(t, 2, sum, "PERIGEE_DIST_DEADLINE=5 PERIGEE_STANDIN_FAIL=ncclAllReduce:1:999")
+  local text, status = launched.run(t, 2, sum, "PERIGEE_DIST_DEADLINE=30 PERIGEE_STANDIN_FAIL=ncclAllReduce:1:999")
   t.ok(status ~= 0 and text:find "all_reduce: .-ncclAllReduce: unhandled cuda error", text)
   text = launched.well(t, 2, sum, "PERIGEE_STANDIN_GPUS=shared PERIGEE_STANDIN_FAIL=ncclAllReduce:1:999")
   t.ok(select(2, text:gsub("%] 3\n", "")) == 2, text)
@@ -84,15 +84,21 @@ end)
 
 test("a process that ends, and one that does not come: the others say so before the deadline, no hang", function(t)
   local meet = ON .. "d.all_reduce(on { 1 }):item()\n"
-  local text, status = launched.run(t, 3, meet .. [[
-    if rank == 1 then os.execute "kill -9 $PPID" end
-    d.all_reduce(on { 1 }):item()
-  ]], "PERIGEE_DIST_DEADLINE=20")
-  t.ok(status ~= 0 and text:find "all_reduce: cannot be completed: rank 1 has ended" or text:find "signal 9", text)
+  -- The launcher ends the others when one has died: who would say it may not come to it, so it gets three chances.
+  local text, status
+  for _ = 1, 3 do
+    text, status = launched.run(t, 3, meet .. [[
+      if rank == 1 then os.execute "kill -9 $PPID" end
+      d.all_reduce(on { 1 }):item()
+    ]], "PERIGEE_DIST_DEADLINE=40")
+    if text:find "all_reduce: cannot be completed: rank 1 has ended" then break end
+  end
+  t.ok(status ~= 0 and text:find "all_reduce: cannot be completed: rank 1 has ended", text)
   text, status = launched.run(t, 2, meet .. [[
+    d.deadline(1)
     if rank == 1 then os.execute "sleep 4" return end
     d.all_reduce(on { 1 }):item()
-  ]], "PERIGEE_DIST_DEADLINE=1")
+  ]])
   t.ok(status ~= 0 and text:find "all_reduce: took more than 1 seconds: others have not come to it", text)
 end)
 
@@ -100,6 +106,6 @@ test("the debug mode tells calls on other devices apart", function(t)
   local text, status = launched.run(t, 2, ON .. [[
     local x = on { 1 }
     d.all_reduce(rank == 0 and x or x:to "cpu")
-  ]], "PERIGEE_DIST_DEBUG=1 PERIGEE_DIST_DEADLINE=5")
+  ]], "PERIGEE_DIST_DEBUG=1 PERIGEE_DIST_DEADLINE=30")
   t.ok(status ~= 0 and text:find("rank 0: all_reduce sum of float32 [1] on cuda at ", 1, true), text)
 end)
