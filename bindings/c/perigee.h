@@ -545,6 +545,7 @@ typedef struct pgc_compiled pgc_compiled;
 PGC_API int32_t pgc_compiled_create(pgc_compiled **output);
 PGC_API void pgc_compiled_release(pgc_compiled *compiled);
 PGC_API void pgc_compiled_fuse(pgc_compiled *compiled, int32_t fuse); /* whether several operators may be one kernel; at first not */
+PGC_API void pgc_compiled_capture(pgc_compiled *compiled, int32_t capture); /* whether plans are captured where a device can; at first not */
 /* *entered 0: a compiled function is being called already, of which this call is a part: neither end nor abort it. */
 PGC_API int32_t pgc_compiled_begin(pgc_compiled *compiled, int32_t *entered);
 /* Others call on this thread meanwhile (a coroutine has yielded), and it goes on. */

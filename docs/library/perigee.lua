@@ -1014,7 +1014,10 @@ function Compiled:explain() end
 ---used last: `items`; `launches`, the kernels that these are one by one, and `kernels`, those that are launched;
 ---`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`; and bytes:
 ---`bytes` of its memory as it is laid out, `bound` of what lives at once at least, `separate` the same without reuse,
----`own` of what outlives the call, `eager_peak` of what eager code held at once.
+---`own` of what outlives the call, `eager_peak` of what eager code held at once. Of a plan that is captured on its
+---device: `captures`, how often it was; `pieces`, what it is launched as beside kernels that are launched one by one,
+---and `captured`, the kernels in them; `runtime`, bytes of numbers that are written before a launch; `copied`, bytes of
+---arguments and results that lie elsewhere each time; `capture_why`, why it was captured anew, or why it is not.
 ---@return table figures
 function Compiled:stats() end
 
@@ -3469,7 +3472,7 @@ function pg.column_stack(...) end
 ---for is compared with plans of earlier calls, and where it is the same, the plan's kernels are launched in one go, in
 ---memory that was laid out once. A call is a pg.scope: what fn returns or keeps stays. The first call runs as always,
 ---the second is noted.
----@param ... any|{fn: function, amp?: any, fuse?: boolean, frozen?: boolean} # fn, amp, fuse=true, frozen=false
+---@param ... any|{fn: function, amp?: any, fuse?: boolean, capture?: boolean, frozen?: boolean} # fn, amp, fuse=true, capture=true, frozen=false
 ---@return perigee.Compiled
 function pg.compile(...) end
 

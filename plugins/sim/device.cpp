@@ -107,6 +107,7 @@ void Device::stream_destroy(uint32_t device, uint64_t handle) {
   order_.wait_on_host(order_.record(handle));
   std::lock_guard lock(mutex_);
   streams_.erase(handle);
+  captures_.erase(handle);
 }
 
 std::shared_ptr<Stream> Device::stream(uint32_t device, uint64_t handle) {
@@ -129,6 +130,7 @@ std::shared_ptr<Event> Device::event(uint64_t handle) {
 
 void Device::stream_sync(uint32_t device, uint64_t handle) {
   std::shared_ptr<Stream> waited = stream(device, handle);
+  refuse_capture(handle, "stream_sync");
   Snapshot until = order_.record(handle);
   std::optional<Failure> failure = waited->sync();
   order_.wait_on_host(until);
@@ -153,6 +155,7 @@ void Device::event_destroy(uint32_t device, uint64_t handle) {
 
 void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
   std::shared_ptr<Event> recorded = event(handle);
+  refuse_capture(on, "event_record");
   auto mark = std::make_shared<Mark>(order_.record(on));
   stream(device, on)->record(mark);
   recorded->set(mark);
@@ -162,6 +165,7 @@ void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
 void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
   std::shared_ptr<Mark> mark = event(handle)->mark();
   std::shared_ptr<Stream> waiter = stream(device, on);
+  refuse_capture(on, "event_wait");
   if (!mark) return;
   order_.wait(on, mark->order);
   waiter->wait(mark);
@@ -213,6 +217,7 @@ void Device::queue(uint32_t device, pg::Ticket ticket, const char* what, const s
 
 void Device::launch(uint32_t device, pg::Ticket ticket, const char* op, const std::vector<Touch>& touches,
                     std::function<void()> body) {
+  if (capture(ticket.stream, {true, ticket.sequence, op, touches, {}, body})) return;
   std::unique_lock faults(faults_);
   const int64_t n = ++launches_;
   const bool fails = settings_.fail_launch.hits(n), lost = settings_.lose_device.hits(n);
@@ -256,6 +261,7 @@ void Device::queue_collective(const std::vector<Member>& members, uint32_t kind,
   // Seats first: should one member's queue refuse, the others that have it already are told.
   std::vector<std::shared_ptr<Seat>> seats(members.size());
   std::vector<Snapshot> before(members.size());
+  for (const Member& each : members) refuse_capture(each.ticket.stream, "a collective");
   for (size_t k = 0; k < members.size(); k++)
     if (members[k].ticket.stream != 0) seats[k] = std::make_shared<Seat>(meeting, k);
   for (size_t k = 0; k < members.size(); k++) {
@@ -274,6 +280,7 @@ void Device::queue_collective(const std::vector<Member>& members, uint32_t kind,
 
 void Device::queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
                         Activity activity, std::function<void()> body) {
+  if (capture(ticket.stream, {false, ticket.sequence, what, touches, activity, body})) return;
   std::unique_lock faults(faults_);
   const int64_t n = ++copies_;
   const bool fails = settings_.fail_copy.hits(n);
@@ -322,6 +329,7 @@ void Device::check_coverage(const char* op, const pg_tensor& tensor) const {
 }
 
 void Device::upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket) {
+  refuse_capture(ticket.stream, "upload");
   Use to = alive(device).memory.use(target.buffer, target.offset, bytes, "upload");
   Touch from = alive(device).memory.pinned(source, bytes, false);
   queue_copy(device, ticket, "upload", {to.touch(true), from}, {PG_ACTIVITY_UPLOAD, bytes},
@@ -333,6 +341,7 @@ void Device::upload(uint32_t device, pg_address target, const void* source, uint
 }
 
 void Device::download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket) {
+  refuse_capture(ticket.stream, "download");
   Use from = alive(device).memory.use(source.buffer, source.offset, bytes, "download");
   Touch to = alive(device).memory.pinned(target, bytes, true);
   queue_copy(device, ticket, "download", {from.touch(false), to}, {PG_ACTIVITY_DOWNLOAD, bytes},
@@ -344,6 +353,7 @@ void Device::download(uint32_t device, void* target, pg_address source, uint64_t
 
 void Device::peer(uint32_t target_device, pg_address target, uint32_t source_device, pg_address source, uint64_t bytes,
                   pg::Ticket ticket) {
+  refuse_capture(ticket.stream, "peer");
   Use to = alive(target_device).memory.use(target.buffer, target.offset, bytes, "peer copy, target");
   Use from = alive(source_device).memory.use(source.buffer, source.offset, bytes, "peer copy, source");
   queue_copy(target_device, ticket, "peer", {from.touch(false), to.touch(true)}, {PG_ACTIVITY_PEER, bytes},
@@ -389,7 +399,7 @@ void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& val
 bool Device::busy() {
   if (collectives.busy()) return true;
   std::lock_guard lock(mutex_);
-  if (!streams_.empty() || !events_.empty()) return true;
+  if (!streams_.empty() || !events_.empty() || !plans_.empty()) return true;
   for (const auto& device : devices_) {
     if (!device->memory.empty()) return true;
   }

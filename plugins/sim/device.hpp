@@ -52,6 +52,10 @@ class Device {
   // the link to device number `handle`.
   uint64_t native(uint32_t device, const char* what, uint64_t handle);
   double event_elapsed(uint32_t device, uint64_t start, uint64_t stop);
+  void capture_begin(uint32_t device, uint64_t stream);
+  uint64_t capture_end(uint32_t device, uint64_t stream);
+  void plan_launch(uint32_t device, uint64_t plan, pg::Ticket ticket);
+  void plan_destroy(uint32_t device, uint64_t plan);
   void upload(uint32_t device, pg_address target, const void* source, uint64_t bytes, pg::Ticket ticket);
   void download(uint32_t device, void* target, pg_address source, uint64_t bytes, pg::Ticket ticket);
   void copy(uint32_t device, const pg_tensor& target, const pg_tensor& source, pg::Ticket ticket);
@@ -91,6 +95,21 @@ class Device {
     uint32_t kind;
     uint64_t bytes;
   };
+  // A piece of work of a plan: what launch or queue_copy was given.
+  struct Piece {
+    bool launch;
+    uint64_t number;  // within the plan
+    const char* what;
+    std::vector<Touch> touches;
+    Activity activity;
+    std::function<void()> body;  // runs again and again
+  };
+  struct Plan {
+    uint32_t device;
+    std::vector<Piece> pieces;
+  };
+  bool capture(uint64_t stream, Piece piece);  // false: the stream is not being captured
+  void refuse_capture(uint64_t stream, const char* what);
   void queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches, Activity activity,
              std::function<void()> body);
   void queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
@@ -106,6 +125,7 @@ class Device {
   uint64_t serial_ = 0;
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<Stream>>> streams_;
   std::map<uint64_t, std::shared_ptr<Event>> events_;
+  std::map<uint64_t, std::shared_ptr<Plan>> captures_, plans_;  // by stream; by handle
 };
 
 // Number of bytes from element 0 to the end of the last; 0 for an empty tensor.

@@ -8,7 +8,7 @@
 
 namespace sim {
 
-Work::Work(const pg_op_info* op, const pg_launch& launch) : op_(op), extents_(launch.extents) {
+Work::Work(const pg_op_info* op, const pg_launch& launch, pg_address runtime) : op_(op), extents_(launch.extents) {
   auto take = [&](const pg_tensor* tensor, pg_address address, bool contents, bool writes, std::vector<Operand>& to) {
     if (tensor == nullptr) return to.push_back(Operand());
     Use use = contents ? plugin->device().use(launch.device, *tensor, address, op->name) : Use();
@@ -28,6 +28,16 @@ Work::Work(const pg_op_info* op, const pg_launch& launch) : op_(op), extents_(la
     const auto* from = static_cast<const std::byte*>(launch.attrs == nullptr ? op->defaults : launch.attrs);
     attrs_.assign(from, from + op->attr_size);
   }
+  if (const uint64_t bytes = op->attr_size - op->static_size; bytes > 0 && runtime.buffer != 0) {
+    captured_ = true;
+    std::fill(attrs_.begin() + op->static_size, attrs_.end(), std::byte{0xff});  // of this launch alone: nobody's
+    uses_.push_back(plugin->device().use_bytes(launch.device, runtime, bytes, op->name));
+    writes_.push_back(false);
+  }
+}
+
+void Work::renew() {
+  if (captured_) std::memcpy(attrs_.data() + op_->static_size, uses_.back().data(), attrs_.size() - op_->static_size);
 }
 
 std::vector<Touch> Work::touches() const {
@@ -125,10 +135,23 @@ void check_dtypes(const pg::KernelCall& call, uint32_t dtypes) {
   for (uint32_t i = 0; i < call.output_count(); i++) check(call.raw->outputs[i], dtypes | kAny, "output", i);
 }
 
-void launch(const pg_op_info* op, const pg_launch& call, void (*run)(const Work&)) {
-  auto work = std::make_shared<Work>(op, call);
+void launch(const pg_op_info* op, const pg_launch& call, pg_address runtime, std::function<void(const Work&)> run) {
+  auto work = std::make_shared<Work>(op, call, runtime);
   plugin->device().launch(call.device, {call.stream, call.sequence}, op->name, work->touches(),
-                          [work, run] { run(*work); });
+                          [work, run = std::move(run)] {
+                            work->renew();
+                            run(*work);
+                          });
+}
+
+uint64_t put_runtime(const pg_op_info& op, const pg_launch& launch, void* block) {
+  if (plugin->device().settings().uncaptured.contains(op.name)) pg::fail_support("PERIGEE_SIM_MISSING says so");
+  const uint64_t bytes = op.attr_size - op.static_size;
+  if (block != nullptr && bytes > 0)
+    std::memcpy(block,
+                static_cast<const std::byte*>(launch.attrs == nullptr ? op.defaults : launch.attrs) + op.static_size,
+                bytes);
+  return bytes;
 }
 
 }  // namespace sim

@@ -8,11 +8,13 @@
 // there.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "memory.hpp"
+#include "perigee/capture.hpp"
 #include "perigee/kernel.hpp"
 #include "perigee/kernels/reference/operand.hpp"
 
@@ -26,7 +28,7 @@ constexpr uint32_t kFloats = PG_M_FLOAT, kNumbers = PG_M_FLOAT | PG_M_INT, kAny 
 
 class Work {
  public:
-  Work(const pg_op_info* op, const pg_launch& launch);
+  Work(const pg_op_info* op, const pg_launch& launch, pg_address runtime);
 
   // By flat position; absent and empty ones have no data, absent ones are false.
   const Operand& in(size_t i) const { return in_[i]; }
@@ -50,6 +52,10 @@ class Work {
   pg_scalar scalar() const;  // the number that stands in for an input
   pg_number scalar_value() const;
 
+  // What attributes are read from. Of a captured launch the run-time part is there once `renew` has read it from the
+  // device, as the work has to do each time that it runs.
+  const void* attrs() const { return attrs_.data(); }
+  void renew();
   const char* op() const { return op_->name; }
   std::vector<Touch> touches() const;                                         // of the bytes that it reads and writes
   void publish(size_t output, std::initializer_list<int64_t> extents) const;  // of a dynamic output
@@ -60,23 +66,29 @@ class Work {
   std::vector<uint32_t> groups_;
   std::vector<std::byte> attrs_;
   int64_t* extents_;
-  std::vector<Use> uses_;        // of inputs, then of outputs
+  std::vector<Use> uses_;        // of inputs, then of outputs; what a captured launch reads of its attributes is last
   std::vector<uint8_t> writes_;  // by use
+  bool captured_ = false;
 };
 
 void check_dtypes(const pg::KernelCall& call, uint32_t dtypes);
-void launch(const pg_op_info* op, const pg_launch& launch, void (*run)(const Work&));
+// runtime: of a captured launch, where it finds its run-time attributes; else buffer 0.
+void launch(const pg_op_info* op, const pg_launch& launch, pg_address runtime, std::function<void(const Work&)> run);
+// What a captured launch reads: the run-time attributes as they are.
+uint64_t put_runtime(const pg_op_info& op, const pg_launch& launch, void* block);
 
 // `also`: a kernel's own conditions, thrown as pg::Error.
 template <void (*Run)(const Work&), uint32_t Dtypes, void (*Also)(const pg::KernelCall&) = nullptr>
-class SimKernel : public pg::Kernel {
+class SimKernel : public pg::CapturedKernel {
  public:
   static void supports(const pg::KernelCall& call) {
     check_dtypes(call, Dtypes);
     if constexpr (Also != nullptr) Also(call);
   }
   SimKernel(const pg::KernelCall& call, pg::Plan&) : op_(call.raw->op) {}
-  void launch(const pg_launch& call) override { sim::launch(op_, call, Run); }
+  void launch(const pg_launch& call) override { sim::launch(op_, call, {0, 0}, Run); }
+  void launch_captured(const pg_launch& call, pg_address block) override { sim::launch(op_, call, block, Run); }
+  uint64_t runtime(const pg_launch& call, void* block) override { return put_runtime(*op_, call, block); }
 
  private:
   const pg_op_info* op_;  // lives as long as the process

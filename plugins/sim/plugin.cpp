@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin.hpp"
 
+#include "perigee/capture.hpp"
 #include "perigee/kernel.hpp"
 
 namespace sim {
@@ -53,6 +54,9 @@ static pg_device_collectives collectives_table() {
 Plugin::Plugin() : device_(read_settings()), table_(pg::device_table<Plugin>), collectives_(collectives_table()) {
   if (plugin != nullptr) throw pg::Error(PG_E_FAILED_PRECONDITION, "the simulated accelerator is open already");
   if (device_.settings().gpu) table_.aliases = "gpu";
+  if (device_.settings().uncaptured.contains("*"))
+    table_.capture_begin = nullptr, table_.capture_end = nullptr, table_.plan_launch = nullptr,
+    table_.plan_destroy = nullptr;
   choose_kernels(device_.settings().missing);
   plugin = this;
 }
@@ -63,6 +67,7 @@ const void* Plugin::iface(const char* id) {
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &table_;
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return pg::kernel_table(Device::type);
   if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &pg::profiler_table<Plugin>;
+  if (std::strcmp(id, PG_IFACE_CAPTURE) == 0) return &pg::capture_table;
   if (std::strcmp(id, PG_IFACE_DEVICE_COLLECTIVES) == 0) return &collectives_;
   return nullptr;
 }

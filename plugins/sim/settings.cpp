@@ -87,11 +87,17 @@ void read_faults(Settings& out) {
   }
 }
 
-// "conv2d", "add:float16|bfloat16", "*:float64".
+// "conv2d", "add:float16|bfloat16", "*:float64", "capture", "capture:matmul|sum".
 void read_missing(const char* name, Settings& out) {
   for (const std::string& part : split(variable(name))) {
     const size_t colon = part.find(':');
     const std::string op = part.substr(0, colon);
+    if (op == "capture") {
+      if (colon == std::string::npos) out.uncaptured.insert("*");
+      for (const std::string& each : split(colon == std::string::npos ? "" : part.substr(colon + 1), '|'))
+        out.uncaptured.insert(each);
+      continue;
+    }
     if (colon == std::string::npos) {
       out.missing.insert(op);
       continue;

@@ -37,6 +37,7 @@ struct Settings {
   Links links;
   std::set<std::string> missing;                             // operators that have no kernel here
   std::map<std::string, std::set<uint32_t>> missing_dtypes;  // by operator, or "*": dtypes that it does not take
+  std::set<std::string> uncaptured;                          // operators that no plan can hold; "*": there are no plans
 };
 
 // Of settings' values. Throw pg::Error with the variable's name.

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "perigee/capture.h"
 #include "perigee/device_collectives.h"
 #include "perigee/plugin.h"
 #include "perigee/profiler.h"
@@ -31,6 +32,7 @@ pg_device real, device;  // its table, and ours
 pg_kernels real_kernels, kernels;
 pg_profiler real_profiler, profiler;
 pg_device_collectives real_collectives, collectives;
+pg_capture real_capture, capture;
 std::string type = "mutant";
 int opened = 0;
 std::mutex mutex;
@@ -453,6 +455,25 @@ int32_t abort_group(void* self, uint64_t group, const char* reason, pg_error* er
   return is("abort_ignored") ? PG_OK : real_collectives.abort(self, group, reason, error);
 }
 
+// ---- capture ----
+
+int32_t write_block(void* self, uint32_t index, void* kernel, const pg_launch* call, void* block, pg_error* error) {
+  static std::map<void*, int> written;
+  if (is("block_once") && written[kernel]++ > 0) return PG_OK;
+  return real_capture.write(self, index, kernel, call, block, error);
+}
+// With the numbers of the first launch, which a block that nobody reads does not change.
+int32_t launch_captured(void* self, uint32_t index, void* kernel, const pg_launch* call, pg_address block,
+                        pg_error* error) {
+  if (is("keeps_numbers")) block = {0, 0};
+  return real_capture.launch(self, index, kernel, call, block, error);
+}
+int32_t plan_launch(void* self, uint32_t n, uint64_t plan, uint64_t stream, uint64_t sequence, pg_error* error) {
+  static std::map<uint64_t, int> launched;
+  if (is("plan_once") && launched[plan]++ > 0) return PG_OK;
+  return real.plan_launch(self, n, plan, stream, is("plan_number") ? sequence + 1 : sequence, error);
+}
+
 // ---- the plugin ----
 
 int32_t open(const pg_host* host, void** self, pg_error* error) {
@@ -488,6 +509,12 @@ int32_t open(const pg_host* host, void** self, pg_error* error) {
   device.copy = copy;
   device.fill = fill;
   device.peer = peer;
+  device.plan_launch = plan_launch;
+  const auto* block = static_cast<const pg_capture*>(entry.iface(*self, PG_IFACE_CAPTURE));
+  std::memcpy(&real_capture, block, block->size);
+  capture = real_capture;
+  capture.launch = launch_captured;
+  capture.write = write_block;
   kernels = real_kernels;
   kernels.device_type = is("other_type") ? "cpu" : type.c_str();
   kernels.launch = launch;
@@ -516,6 +543,7 @@ const void* iface(void* self, const char* id) {
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return &kernels;
   if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &profiler;
   if (std::strcmp(id, PG_IFACE_DEVICE_COLLECTIVES) == 0) return &collectives;
+  if (std::strcmp(id, PG_IFACE_CAPTURE) == 0) return &capture;
   return is("any_table") ? &device : entry.iface(self, id);
 }
 

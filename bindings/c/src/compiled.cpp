@@ -14,6 +14,7 @@ int32_t pgc_compiled_create(pgc_compiled** output) {
 }
 void pgc_compiled_release(pgc_compiled* compiled) { delete &compiled_of(compiled); }
 void pgc_compiled_fuse(pgc_compiled* compiled, int32_t fuse) { compiled_of(compiled).set_fuse(fuse != 0); }
+void pgc_compiled_capture(pgc_compiled* compiled, int32_t capture) { compiled_of(compiled).set_capture(capture != 0); }
 int32_t pgc_compiled_begin(pgc_compiled* compiled, int32_t* entered) {
   return run("compile", [&] {
     Compiled& c = compiled_of(compiled);

@@ -341,6 +341,7 @@ int32_t pgc_session_assign(pgc_session *session, pgc_tensor *variable, pgc_tenso
 int32_t pgc_compiled_create(pgc_compiled **output);
 void pgc_compiled_release(pgc_compiled *compiled);
 void pgc_compiled_fuse(pgc_compiled *compiled, int32_t fuse);
+void pgc_compiled_capture(pgc_compiled *compiled, int32_t capture);
 int32_t pgc_compiled_begin(pgc_compiled *compiled, int32_t *entered);
 void pgc_compiled_pause(pgc_compiled *compiled);
 void pgc_compiled_go_on(pgc_compiled *compiled);

@@ -15,12 +15,13 @@ local C
 local entered = ffi.new("int32_t[1]")
 local RETRY = 10
 
----What M.call takes. fuse: whether several operators may be one kernel.
-function M.create(fuse)
+---What M.call takes. fuse: whether several operators may be one kernel; capture: whether a plan may be captured.
+function M.create(fuse, capture)
   local out = ffi.new("pgc_compiled *[1]")
   if C.pgc_compiled_create(out) ~= 0 then errors.raise_native(C, "compile") end
   local compiled = ffi.gc(out[0], C.pgc_compiled_release)
   C.pgc_compiled_fuse(compiled, fuse and 1 or 0)
+  C.pgc_compiled_capture(compiled, capture and 1 or 0)
   return { native = compiled, go_on = function() C.pgc_compiled_go_on(compiled) end,
            pause = function() C.pgc_compiled_pause(compiled) end }
 end

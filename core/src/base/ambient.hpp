@@ -13,6 +13,7 @@ struct Autocast;
 struct Condition;
 class ItemLog;
 class LaunchLog;
+class CaptureLog;
 class Profile;
 
 struct Ambient {
@@ -34,6 +35,7 @@ struct Ambient {
   Condition* condition = nullptr;  // of a step that may have to be skipped
   ItemLog* items = nullptr;        // of a compiled function that runs (tensor/watch.hpp)
   LaunchLog* launches = nullptr;   // while one of its items is recorded
+  CaptureLog* capture = nullptr;   // while a plan's launches are captured (device/captured.hpp)
   Profile* profile = nullptr;      // of this thread, if one is under way (base/profile.hpp)
 };
 

@@ -9,6 +9,7 @@
 #include "call/collective.hpp"
 #include "call/in_place.hpp"
 #include "call/packed.hpp"
+#include "device/captured.hpp"
 #include "tensor/dropped.hpp"
 #include "tensor/watch.hpp"
 
@@ -181,6 +182,8 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
         }
     launch.packed = packed;
   }
+  if (ambient().capture != nullptr) [[unlikely]]
+    return ambient().capture->launch(s, launch);
   pg_error error;
   error.size = PG_SIZE(pg_error, message);
   error.native = 0;
@@ -198,7 +201,7 @@ void launch_kernel(Signature& s, Pointers& inputs, const void* attrs, Tensors& o
 }
 
 void launch_seeded(Signature& s, Pointers& inputs, const void* attrs, Tensors& outputs, pg_address workspace = {0, 0}) {
-  if (s.op->info->effect != PG_EFFECT_RANDOM) {
+  if (s.op->info->effect != PG_EFFECT_RANDOM || ambient().capture != nullptr) {
     launch_kernel(s, inputs, attrs, outputs, workspace);
     return;
   }

@@ -20,7 +20,8 @@ class Compiled final : public ItemLog, public LaunchLog {
   void end();    // launches what is left; throws what that throws
   void abort();  // the script has raised an error: leaves what eager code would have left
   bool running() const { return mode_ != Mode::off; }
-  void set_fuse(bool fuse) { fuse_ = fuse; }  // whether plans made from now on may join launches
+  void set_fuse(bool fuse) { fuse_ = fuse; }              // whether plans made from now on may join launches
+  void set_capture(bool capture) { capture_ = capture; }  // whether plans are captured where the device can
   ItemLog* listener() { return mode_ == Mode::recording || mode_ == Mode::matching ? this : nullptr; }
 
   // ---- items ----
@@ -105,7 +106,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   void note(const std::string& why) { why_[why_.size() < 32 || why_.count(why) != 0 ? why : "others"]++; }
 
   Mode mode_ = Mode::off;
-  bool fuse_ = false;
+  bool fuse_ = false, capture_ = false;
   uint64_t serial_ = 0;  // of the stretch; marks begin with it
   uint64_t calls_ = 0, hits_ = 0, recorded_ = 0, replayed_ = 0, eager_ = 0;
   uint64_t generation_ = 0;  // of signatures

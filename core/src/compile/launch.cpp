@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a stretch that was matched: its plan is launched, or what it asked for is called eagerly after all.
 #include "base/profile.hpp"
+#include "compile/capture.hpp"
 #include "compile/compiled.hpp"
 
 namespace perigee {
@@ -64,7 +65,7 @@ bool Compiled::finish() {
     Plan& plan;
     ~Release() {
       for (uint32_t o : plan.loose) plan.operands[o].tensor->storage = nullptr;
-      if (plan.arena && plan.arena->block != nullptr)
+      if (plan.arena && plan.arena->block != nullptr && !(plan.captured && plan.captured->holds_arena()))
         plan.arena->device->allocator.free(std::exchange(plan.arena->block, nullptr));
     }
   } release{plan};
@@ -105,47 +106,47 @@ void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
   }
 }
 
+void launch_step(Plan& plan, const PlanStep& step, Running& running) {
+  auto at = [&](uint32_t o) { return o == no_number ? nullptr : plan.operands[o].tensor.get(); };
+  const Launch& l = plan.launches[step.region != nullptr ? step.region->view.launches.front() : step.launch];
+  running = {l.item, nullptr};  // of a region what fails says which
+  Scoped<const char*> origin(ambient().origin, plan.items[l.item].origin);
+  if (step.region != nullptr) return step.region->launch(plan, *step.kernel);
+  SmallVector<Tensor*, 8> inputs(l.inputs.size()), outputs(l.outputs.size());
+  for (size_t i = 0; i < inputs.size(); i++) inputs[i] = at(l.inputs[i]);
+  for (size_t i = 0; i < outputs.size(); i++) outputs[i] = at(l.outputs[i]);
+  if (!l.signature) return copy_into(*outputs[0], *inputs[0], "copy");
+  running.op = l.signature->op;
+  launch_again(*l.signature, inputs.data(), outputs.data(), l.attrs.data(), plan.workspace_of(l));
+}
+
+void note_step(Plan& plan, const PlanStep& step) {
+  plan.arena->version.fetch_add(1, std::memory_order_relaxed);  // packed forms of what was there are stale
+  for (uint32_t o : step.region != nullptr ? step.region->raised : plan.launches[step.launch].raised)
+    plan.operands[o].tensor->storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
 void Compiled::run_launches(Plan& plan) {
   Scoped<ItemLog*> alone(ambient().items, nullptr);
   Scoped<bool> no_grad(ambient().grad_enabled, false);
   Scoped<const Autocast*> no_casts(ambient().autocast, nullptr);
   Scoped<int32_t> no_scope(ambient().device, -1);
-  SmallVector<Tensor*, 8> inputs, outputs;
-  uint32_t item = 0;
-  const Op* op = nullptr;
+  Running running;
   ProfileSpan span;
   try {
-    auto at = [&](uint32_t o) { return o == no_number ? nullptr : plan.operands[o].tensor.get(); };
-    for (const PlanStep& step : plan.steps) {
-      if (step.region != nullptr) {
-        op = nullptr;  // what fails says which
-        item = plan.launches[step.region->view.launches.front()].item;
-        step.region->launch(plan, *step.kernel);
-        plan.arena->version.fetch_add(1, std::memory_order_relaxed);
-        for (uint32_t o : step.region->raised) at(o)->storage->version.fetch_add(1, std::memory_order_relaxed);
-        continue;
+    if (capture_ && !plan.captured) plan.captured = std::make_shared<Captured>();
+    if (!capture_ || !plan.captured->run(plan, {tensors_, storages_}, running))
+      for (const PlanStep& step : plan.steps) {
+        launch_step(plan, step, running);
+        note_step(plan, step);
       }
-      Launch& l = plan.launches[step.launch];
-      item = l.item;
-      inputs.resize(l.inputs.size());
-      outputs.resize(l.outputs.size());
-      for (size_t i = 0; i < inputs.size(); i++) inputs[i] = at(l.inputs[i]);
-      for (size_t i = 0; i < outputs.size(); i++) outputs[i] = at(l.outputs[i]);
-      if (l.signature) {
-        op = l.signature->op;
-        launch_again(*l.signature, inputs.data(), outputs.data(), l.attrs.data(), plan.workspace_of(l));
-      } else {
-        copy_into(*outputs[0], *inputs[0], "copy");
-      }
-      plan.arena->version.fetch_add(1, std::memory_order_relaxed);  // packed forms of what was there are stale
-      for (uint32_t o : l.raised) at(o)->storage->version.fetch_add(1, std::memory_order_relaxed);
-    }
   } catch (const pg::Error& e) {
     // What came before has happened, as in eager code; what came behind has not.
-    undo_gradients(item);
+    undo_gradients(running.item);
     mode_ = Mode::eager;
     ambient().items = nullptr;
-    throw pg::Error(e.code, (op != nullptr ? std::string(op->info->name) + ": " : "") + e.what(), e.native, e.flags);
+    throw pg::Error(e.code, (running.op != nullptr ? std::string(running.op->info->name) + ": " : "") + e.what(),
+                    e.native, e.flags);
   }
   span.done(ProfileKind::plan, "run of a compiled function", -1);
 }

@@ -311,7 +311,8 @@ void Compiled::put_gradient(Tensor& leaf, TensorRef gradient) {
 }
 
 void Compiled::accept(const Asked& asked) {
-  const Item& item = plan_->items[at_];
+  Item& item = plan_->items[at_];
+  item.origin = ambient().origin;
   if (item.launch != no_number) {
     const uint32_t from = asked.op->info->static_size, size = asked.op->info->attr_size;
     std::memcpy(plan_->launches[item.launch].attrs.data() + from, static_cast<const uint8_t*>(asked.attrs) + from,

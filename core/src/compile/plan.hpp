@@ -15,6 +15,8 @@ namespace perigee {
 
 constexpr uint32_t no_number = UINT32_MAX;
 
+class Captured;
+
 // Where a tensor lies: in memory that the call makes (a slot), or in that of a tensor from outside.
 struct Place {
   uint32_t base = no_number;  // a slot, or the number of a tensor
@@ -62,6 +64,7 @@ struct Item {
   std::vector<uint32_t> groups;           // empty: one each
   std::vector<uint8_t> attrs;
   uint32_t launch = no_number;         // that alone depends on its run-time attributes, as they are
+  const char* origin = nullptr;        // the line that asked for it last, where lines are found; interned
   bool in_place = false;               // output 0 is input 0
   uint32_t roots = 0;                  // of a backward: how many inputs are roots
   std::vector<GradientPlan> grads;     // of a backward: what leaves have got
@@ -119,8 +122,9 @@ struct Plan {
   uint64_t own_bytes = 0;   // of the slots that outlive the call
   uint64_t eager_peak = 0;  // bytes that were taken at once, beyond what was there before, when it was recorded
   StorageRef arena;
-  std::vector<uint32_t> loose;  // operands that do not lie in the arena
-  std::vector<uint32_t> own;    // slots that outlive the call, large ones first
+  std::shared_ptr<Captured> captured;  // once it has been thought of
+  std::vector<uint32_t> loose;         // operands that do not lie in the arena
+  std::vector<uint32_t> own;           // slots that outlive the call, large ones first
 
   Device* device() const { return slots.empty() ? nullptr : slots[0].device; }
   // Lays out the arena where the set of slots that outlive the call is another one than before.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compile/capture.hpp"
 #include "compile/compiled.hpp"
 
 namespace perigee {
@@ -162,6 +163,7 @@ Item& Compiled::add_item(const Asked& asked) {
   item.op = asked.op;
   item.flags = asked.flags;
   item.around = surroundings();
+  item.origin = ambient().origin;
   for (uint32_t i = 0; i < asked.input_count; i++)
     item.inputs.push_back(asked.inputs[i] != nullptr ? number_of(*asked.inputs[i]) : no_number);
   if (asked.op != nullptr) {
@@ -399,8 +401,8 @@ std::string Compiled::text() const {
                   static_cast<unsigned long long>(p->uses), static_cast<unsigned long long>(p->arena_bytes),
                   static_cast<unsigned long long>(p->bound), static_cast<unsigned long long>(separate),
                   static_cast<unsigned long long>(p->own_bytes), static_cast<unsigned long long>(p->eager_peak)) +
-              ",\"regions\":[" + regions(*p) + "]" + (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) +
-              "}";
+              ",\"regions\":[" + regions(*p) + "]" + (p->captured ? "," + p->captured->text() : "") +
+              (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) + "}";
       self(self, p->after);
     }
   };

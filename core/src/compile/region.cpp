@@ -194,7 +194,7 @@ void Region::launch(Plan& plan, const RegionKernel& kernel) {
   launch.device = device->ordinal;
   auto turn = device->lock(stream);
   launch.stream = device->stream(stream);
-  launch.sequence = device->sequence(names, nullptr);
+  launch.sequence = device->sequence(names, ambient().origin);
   launch.input_count = static_cast<uint32_t>(in.size());
   launch.output_count = static_cast<uint32_t>(out.size());
   launch.inputs = kernel.input_views.data();

@@ -2,8 +2,10 @@
 // Streams, events, failures and the end of a device.
 #include "device/device.hpp"
 
+#include "base/ambient.hpp"
 #include "base/log.hpp"
 #include "base/profile.hpp"
+#include "device/captured.hpp"
 #include "device/state.hpp"
 #include "registry/plugin.hpp"
 
@@ -138,6 +140,8 @@ uint32_t Device::stream_number(uint64_t handle) const {
 
 uint64_t Device::sequence(const char* what, const char* origin) {
   if (synchronous) return 0;
+  if (ambient().capture != nullptr) [[unlikely]]
+    return ambient().capture->sequence(what, origin);
   uint64_t number = state_->next_sequence.fetch_add(1, std::memory_order_relaxed);
   state_->names[number % State::kRing].store(what, std::memory_order_relaxed);
   state_->origins[number % State::kRing].store(origin, std::memory_order_relaxed);

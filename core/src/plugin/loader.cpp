@@ -22,6 +22,7 @@
 #include "collective/devices.hpp"
 #include "collective/group.hpp"
 #include "collective/ranks.hpp"
+#include "compile/capture.hpp"
 #include "data/run.hpp"
 #include "device/list.hpp"
 #include "plugin/elf_check.hpp"
@@ -188,6 +189,18 @@ void fetch_table(LoadedPlugin& plugin, const char* id, const char* kind, const T
   }
 }
 
+// One that no kind promises: it says more of another.
+template <class Table>
+void fetch_beside(LoadedPlugin& plugin, const char* id, const Table*& into,
+                  const Table* (*copy)(const void*, TableMemory&)) {
+  const void* raw = nullptr;
+  call_plugin("iface", [&](pg_error*) {
+    raw = plugin.entry->iface(plugin.self, id);
+    return PG_OK;
+  });
+  if (raw != nullptr) into = copy(raw, plugin.keep);
+}
+
 void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_OPS, "ops", plugin.ops, copy_ops);
   fetch_table(plugin, PG_IFACE_DEVICE, "device", plugin.device, copy_device);
@@ -196,6 +209,7 @@ void fetch_tables(LoadedPlugin& plugin) {
   fetch_table(plugin, PG_IFACE_OPTIMIZERS, "optimizer", plugin.optimizers, copy_optimizers);
   fetch_table(plugin, PG_IFACE_FORMATS, "format", plugin.formats, copy_formats);
   fetch_table(plugin, PG_IFACE_COLLECTIVES, "collective", plugin.collectives, copy_collectives);
+  if (plugin.kernels != nullptr) fetch_beside(plugin, PG_IFACE_CAPTURE, plugin.capture, copy_capture);
   fetch_table(plugin, PG_IFACE_COMPILER, "compiler", plugin.compiler, copy_compiler);
   fetch_table(plugin, PG_IFACE_DATA, "data", plugin.data, copy_data);
   fetch_table(plugin, PG_IFACE_PROFILER, "profiler", plugin.profiler, copy_profiler);
@@ -315,6 +329,7 @@ void shutdown() {
   close_ranks();
   close_groups();
   close_device_groups();
+  Captured::end_all();
   end_signatures();
   close_devices();
   for (auto plugin = l.opened.rbegin(); plugin != l.opened.rend(); ++plugin) close_plugin(**plugin);

@@ -50,6 +50,8 @@ constexpr uint32_t kKnown<pg_format_info> = PG_SIZE(pg_format_info, write);
 template <>
 constexpr uint32_t kKnown<pg_collectives> = PG_SIZE(pg_collectives, peers);
 template <>
+constexpr uint32_t kKnown<pg_capture> = PG_SIZE(pg_capture, write);
+template <>
 constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, release);
 template <>
 constexpr uint32_t kKnown<pg_data> = PG_SIZE(pg_data, codecs);
@@ -303,6 +305,15 @@ const pg_collectives* copy_collectives(const void* raw, TableMemory& keep) {
   if (table->device_type == nullptr) table->device_type = "";
   if (table->abort == nullptr) table->abort = stub_abort;
   if (table->peers == nullptr) table->peers = stub_peers;
+  return table;
+}
+
+const pg_capture* copy_capture(const void* raw, TableMemory& keep) {
+  const char* where = PG_IFACE_CAPTURE;
+  auto* table = keep_table(copy_struct<pg_capture>(raw, where, PG_SIZE(pg_capture, write)), keep);
+  require(table->measure, where, "measure");
+  require(table->launch, where, "launch");
+  require(table->write, where, "write");
   return table;
 }
 

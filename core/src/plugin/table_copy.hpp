@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "perigee/capture.h"
 #include "perigee/compiler.h"
 #include "perigee/data.h"
 #include "perigee/device_collectives.h"
@@ -26,6 +27,7 @@ const pg_layers* copy_layers(const void* raw, TableMemory& keep);
 const pg_optimizers* copy_optimizers(const void* raw, TableMemory& keep);
 const pg_formats* copy_formats(const void* raw, TableMemory& keep);
 const pg_collectives* copy_collectives(const void* raw, TableMemory& keep);
+const pg_capture* copy_capture(const void* raw, TableMemory& keep);
 const pg_compiler* copy_compiler(const void* raw, TableMemory& keep);
 const pg_data* copy_data(const void* raw, TableMemory& keep);
 const pg_profiler* copy_profiler(const void* raw, TableMemory& keep);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "perigee/capture.h"
 #include "perigee/compiler.h"
 #include "perigee/data.h"
 #include "perigee/device_collectives.h"
@@ -33,6 +34,7 @@ struct LoadedPlugin {
   const pg_formats* formats = nullptr;
   const pg_collectives* collectives = nullptr;
   const pg_compiler* compiler = nullptr;
+  const pg_capture* capture = nullptr;  // beside kernels
   const pg_data* data = nullptr;
   const pg_profiler* profiler = nullptr;
   const pg_device_collectives* device_collectives = nullptr;

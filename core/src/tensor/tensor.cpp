@@ -138,6 +138,7 @@ TensorRef move_to(Tensor& tensor, Device& device) {
 void use_on(Storage& storage, uint32_t stream, bool writes) {
   Device& device = *storage.device;
   if (device.synchronous || storage.block == nullptr) return;
+  if (ambient().capture != nullptr) return;  // who launches what is captured sees to it each time
   Block& block = *storage.block;
   if (storage.last_stream != stream) device.wait(stream, device.record(storage.last_stream));
   if (writes) {

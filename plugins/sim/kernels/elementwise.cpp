@@ -17,7 +17,7 @@ uint8_t types_of(const pg::ScalarStep& step, uint32_t dtype) {
   return (pg::dtype_class(dtype) & (PG_M_FLOAT | PG_M_FLOAT8)) != 0 ? math::kOfFloats : math::kOfIntegers;
 }
 
-class Elementwise final : public pg::Kernel {
+class Elementwise final : public pg::CapturedKernel {
  public:
   static void supports(const pg::KernelCall& call) {
     if (plugin->device().settings().missing.count(call.op()) != 0)
@@ -44,18 +44,21 @@ class Elementwise final : public pg::Kernel {
     }
   }
 
-  void launch(const pg_launch& call) override {
-    pg::reference::ScalarArguments arguments;
-    for (const pg::ScalarNumber& number : numbers_) arguments.numbers.push_back(number(call));
-    for (const math::Parameters& p : parameters_)
-      for (int i = 0; i < math::kMaxParameters; i++) arguments.parameters.push_back(i < p.count() ? p(call, i) : 0);
-    auto work = std::make_shared<Work>(op_, call);
-    for (uint32_t i = 0; i < op_->input_count; i++) arguments.inputs.push_back(work->input(i));
-    plugin->device().launch(call.device, {call.stream, call.sequence}, op_->name, work->touches(),
-                            [work, scalar = scalar_, arguments = std::move(arguments)] {
-                              pg::reference::scalar(scalar.program, scalar.dtype, arguments, work->out(0));
-                            });
+  void launch(const pg_launch& call) override { launch_captured(call, {0, 0}); }
+  void launch_captured(const pg_launch& call, pg_address block) override {
+    sim::launch(
+        op_, call, block,
+        [scalar = scalar_, numbers = numbers_, parameters = parameters_, inputs = op_->input_count](const Work& work) {
+          pg::reference::ScalarArguments arguments;
+          for (const pg::ScalarNumber& number : numbers) arguments.numbers.push_back(number(work.attrs()));
+          for (const math::Parameters& p : parameters)
+            for (int i = 0; i < math::kMaxParameters; i++)
+              arguments.parameters.push_back(i < p.count() ? p(work.attrs(), i) : 0);
+          for (uint32_t i = 0; i < inputs; i++) arguments.inputs.push_back(work.input(i));
+          pg::reference::scalar(scalar.program, scalar.dtype, arguments, work.out(0));
+        });
   }
+  uint64_t runtime(const pg_launch& call, void* block) override { return put_runtime(*op_, call, block); }
 
  private:
   const pg_op_info* op_;  // lives as long as the process

@@ -14,18 +14,19 @@ local read = native.signature("compile", {
   { "fn", "function", required = true, doc = "what a call runs; its tensors live as in pg.scope" },
   { "amp", "any", doc = "a dtype: calls run under pg.amp.autocast with it" },
   { "fuse", "boolean", default = true, doc = "whether operators may be joined into one kernel where a plugin can" },
+  { "capture", "boolean", default = true, doc = "whether a plan is launched as one where its device can" },
   { "frozen", "boolean", default = false, doc = "whether later calls skip the function" },
 })
 
-local MODES = { off = true, plan = true, fuse = true, layout = true }
+local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
 
 -- PERIGEE_COMPILE, looked at when a function is compiled.
 local function mode_of()
   local mode = os.getenv "PERIGEE_COMPILE"
-  if mode == nil or mode == "" then return "fuse" end
+  if mode == nil or mode == "" then return "capture" end
   if not MODES[mode] then
     native.raise("invalid_argument", "compile",
-                 ("PERIGEE_COMPILE is %q; expected off, plan, fuse or layout"):format(mode))
+                 ("PERIGEE_COMPILE is %q; expected off, plan, fuse, layout or capture"):format(mode))
   end
   return mode
 end
@@ -52,7 +53,8 @@ local function compile(...)
   local by = "the compiled function of " .. (native.script_line() or "?")
   local scope = pg.scope and native.scope -- which comes with it
   local self = { fn = inner, mode = mode_of(), fuse = o.fuse, by = by, scope = scope }
-  if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan") end
+  self.captures = o.capture and self.mode == "capture"
+  if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan", self.captures) end
   return setmetatable(self, Compiled)
 end
 
@@ -71,15 +73,20 @@ end
 ---used last: `items`; `launches`, the kernels that these are one by one, and `kernels`, those that are launched;
 ---`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`; and bytes:
 ---`bytes` of its memory as it is laid out, `bound` of what lives at once at least, `separate` the same without reuse,
----`own` of what outlives the call, `eager_peak` of what eager code held at once.
+---`own` of what outlives the call, `eager_peak` of what eager code held at once. Of a plan that is captured on its
+---device: `captures`, how often it was; `pieces`, what it is launched as beside kernels that are launched one by one,
+---and `captured`, the kernels in them; `runtime`, bytes of numbers that are written before a launch; `copied`, bytes of
+---arguments and results that lie elsewhere each time; `capture_why`, why it was captured anew, or why it is not.
 ---@return table figures
 function Compiled:stats()
   local s = self.native and compiled.stats(self.native) or nothing()
   local first = s.stretches[1]
   s.regions = first and first.regions or {}
-  for _, name in ipairs { "items", "launches", "kernels", "bytes", "bound", "separate", "own", "eager_peak" } do
+  for _, name in ipairs { "items", "launches", "kernels", "bytes", "bound", "separate", "own", "eager_peak", "captures",
+                          "pieces", "captured", "runtime", "copied" } do
     s[name] = first and first[name] or 0
   end
+  s.capture_why = first and first.capture_why or ""
   return s
 end
 
@@ -97,6 +104,11 @@ function Compiled:explain()
                    "%d live at once, %d without reuse; %d outlive the call; eager code held %d"
       lines[#lines + 1] = text:format(i, p.items, p.kernels, p.launches, p.uses, p.bytes, p.bound, p.separate, p.own,
                                       p.eager_peak)
+      if (p.captures or 0) > 0 or (p.capture_why or "") ~= "" then
+        local form = "  captured %d times: %d kernels in %d launches, %d bytes of numbers, %d bytes copied%s"
+        lines[#lines + 1] = form:format(p.captures, p.captured, p.pieces, p.runtime, p.copied,
+                                        p.capture_why ~= "" and "; " .. p.capture_why or "")
+      end
       for _, r in ipairs(p.regions) do
         local form = r.joined and "  one kernel of %s: %s (%d inputs, %d outputs)"
                      or "  %s computes one by one: %s (%d inputs, %d outputs)"

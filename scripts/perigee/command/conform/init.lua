@@ -16,7 +16,7 @@ local function first_line(err) return (tostring(err):match("^[^\n]*")) end
 -- The groups that a level needs; 0: loads, 1: memory, 2: streams, 3: core kernels, 4: training, 5: everything.
 local LEVELS = { [0] = { "abi", "lifecycle" }, { "memory", "copies" }, { "streams", "threads" },
                  { "kernels", "strides", "orders", "empty", "aliases", "repeated" }, { "training", "gradients" },
-                 { "errors", "random", "profiler", "collectives" } }
+                 { "errors", "captured", "random", "profiler", "collectives" } }
 -- What is asked of parts of pipelines, which have no levels: they are right, or are not.
 local PARTS = { sources = true, transforms = true, codecs = true }
 local CORE = { "add", "sub", "mul", "div", "neg", "exp", "sum", "matmul", "zeros_like", "ones_like", "sum_like" }

@@ -6,8 +6,8 @@ local pg = require "perigee"
 local dtypes = require("perigee.command.conform.kernels").dtypes
 local letters = { "f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool" }
 local GROUPS = { "abi", "lifecycle", "memory", "copies", "streams", "threads", "kernels", "strides", "orders", "empty",
-                 "aliases", "repeated", "gradients", "training", "errors", "random", "profiler", "collectives",
-                 "sources", "transforms", "codecs" }
+                 "aliases", "repeated", "gradients", "training", "errors", "captured", "random", "profiler",
+                 "collectives", "sources", "transforms", "codecs" }
 local PARTS = { sources = true, transforms = true, codecs = true }
 local MOST = 50 -- failures that are printed
 

@@ -6,6 +6,8 @@ local pg = require "perigee"
 local native = require "perigee.native"
 local nn = pg.nn
 
+local function first_line(err) return (tostring(err):match("^[^\n]*")) end
+
 local checks = {}
 local function check(level, group, name, fn) checks[#checks + 1] = { level, group, name, fn } end
 
@@ -94,6 +96,78 @@ check(5, "errors", "an index out of range is an error that names it, and the dev
     local sum = pg.embedding(weight, good):sum():cpu():item()
     if sum ~= 4 then error(("afterwards 4 comes as %g"):format(sum), 0) end
   end
+end)
+
+-- make(): a function of a call's number. It is captured, and its results are those of the same calls one by one.
+local function captured(d, make)
+  local function trace(compiled)
+    pg.manual_seed(3)
+    return pg.device(d, function()
+      local f = make()
+      local call, results = compiled and pg.compile(f, { fuse = false }) or f, {}
+      for i = 1, 8 do results[i] = call(i):cpu():reshape(-1):totable() end
+      return results, compiled and call:stats()
+    end)
+  end
+  local want = trace(false)
+  local got, stats = trace(true)
+  for i = 1, 8 do
+    for k = 1, #want[i] do
+      if got[i][k] ~= want[i][k] then
+        error(("call %d: element %d is %.9g, launched one by one %.9g"):format(i, k, got[i][k], want[i][k]), 0)
+      end
+    end
+  end
+  if stats.captures == 0 and stats.capture_why:find("captures nothing", 1, true) then return end -- not offered
+  if stats.captured == 0 then
+    error(("captured %d times, %d kernels: %s"):format(stats.captures, stats.captured, stats.capture_why), 0)
+  end
+end
+
+check(5, "captured", "numbers of operators are those of each call", function(d)
+  captured(d, function()
+    local x = pg.arange(1, 13, { dtype = "float32" }):reshape(3, 4)
+    return function(i) return (x * (0.5 * i) + i):clamp(2, 3 * i) end
+  end)
+end)
+
+check(5, "captured", "random numbers are those of each call", function(d)
+  captured(d, function()
+    local x = pg.ones { 8, 8 }
+    return function() return pg.dropout(x, 0.5) * 2 + 1 end
+  end)
+end)
+
+check(5, "captured", "an optimizer's numbers are those of each step", function(d)
+  captured(d, function()
+    local w = pg.ones { 3, 4 }
+    w.requires_grad = true
+    local optimizer = pg.optim.Adam { { w }, lr = 0.1 }
+    return function(i)
+      optimizer.groups[1].lr = 0.1 / i
+      optimizer:zero_grad()
+      local loss = (w * w):sum()
+      loss:backward()
+      optimizer:step()
+      return w:detach():clone()
+    end
+  end)
+end)
+
+check(5, "captured", "what fails in a plan is told by its number", function(d)
+  local weight, index = pg.ones({ 4, 2 }):to(d), pg.tensor({ 1, 3 }, { dtype = "int64" }):to(d)
+  local f = pg.compile(function() return pg.embedding(weight * 2, index) + 1 end, { fuse = false })
+  for _ = 1, 4 do f():cpu() end
+  if f:stats().captured == 0 then return end
+  index:copy_(pg.tensor({ 1, 9 }, { dtype = "int64" }))
+  pg.synchronize(d)
+  local ok, err = pcall(function()
+    f()
+    pg.synchronize(d)
+  end)
+  pcall(pg.synchronize, d)
+  if ok then error("index 9 of 4 is taken", 0) end
+  if not tostring(err):find("embedding (number ", 1, true) then error("the error is " .. first_line(err), 0) end
 end)
 
 return checks
