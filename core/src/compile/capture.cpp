@@ -232,7 +232,8 @@ bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
     why_ = std::string("the numbers of ") + s.op->info->name + " want other work than before";
     return false;
   }
-  if (piece.bytes > 0 && (!piece.written || std::memcmp(before.data(), image_.data() + piece.begin, piece.bytes) != 0)) {
+  if (piece.bytes > 0 &&
+      (!piece.written || std::memcmp(before.data(), image_.data() + piece.begin, piece.bytes) != 0)) {
     pg_address target = block_->address();
     target.offset += piece.begin;
     device_->upload(target, image_.data() + piece.begin, piece.bytes, stream_);
