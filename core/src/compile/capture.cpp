@@ -226,6 +226,7 @@ bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
     const int32_t code = device_->plugin()->capture->write(s.kernel.self, s.kernel.index, s.prepared, &entry.launch,
                                                            image_.data() + entry.offset, &error);
     if (code == PG_OK) continue;
+    piece.written = false;  // the image is ahead of the block
     undo();
     if (code != PG_E_FAILED_PRECONDITION) pg::fail_as(code, error);
     cut_.insert(plan.steps[entry.step].launch);
