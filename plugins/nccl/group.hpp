@@ -54,7 +54,6 @@ class Group {
   bool is_over(Pending& pending);
   std::string late_text(const Pending& pending);
   std::string name(size_t member) const;
-  void fail_pending(const pg::Error& error);
   void break_up(int32_t code, const std::string& why) noexcept;
   void recycle(Pending& pending);
   void close() noexcept;

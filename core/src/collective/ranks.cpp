@@ -73,21 +73,26 @@ Link& find_link(Group& group, Device& device, LoadedPlugin* plugin) {
   return made;
 }
 
-}  // namespace
-
-bool has_process_engine(const Device& device) {
-  if (device.absent || device.synchronous) return false;
-  const LoadedPlugin* plugin = find_device_engine(device.type);
-  return plugin != nullptr && (plugin->device_collectives->flags & PG_DEVICE_COLLECTIVES_PROCESSES) != 0;
+// The engine that carries tensors of the device between processes, or NULL.
+LoadedPlugin* process_engine(const Device& device) {
+  if (device.absent || device.synchronous) return nullptr;
+  LoadedPlugin* plugin = find_device_engine(device.type);
+  if (plugin == nullptr || (plugin->device_collectives->flags & PG_DEVICE_COLLECTIVES_PROCESSES) == 0) return nullptr;
+  return plugin;
 }
 
+}  // namespace
+
+bool has_process_engine(const Device& device) { return process_engine(device) != nullptr; }
+
 bool queue_between_processes(Group& group, Device& device, uint32_t stream, const Collective& call) {
-  if (call.kind == PG_COLLECTIVE_SEND || call.kind == PG_COLLECTIVE_RECEIVE || !has_process_engine(device))
-    return false;
+  if (call.kind == PG_COLLECTIVE_SEND || call.kind == PG_COLLECTIVE_RECEIVE) return false;
+  LoadedPlugin* plugin = process_engine(device);
+  if (plugin == nullptr) return false;
   Links& l = links();
   std::lock_guard guard(l.mutex);
   if (l.closed) return false;
-  const Link& link = find_link(group, device, find_device_engine(device.type));
+  const Link& link = find_link(group, device, plugin);
   if (link.plugin == nullptr) return false;
   auto submitting = device.lock(stream);
   pg_collective asked = make_call(call, device, stream, deadline());

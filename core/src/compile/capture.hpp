@@ -91,7 +91,6 @@ class Captured final : public CaptureLog {
   // ---- capture_make.cpp ----
   void find_stands(const Plan& plan);
   bool is_capturable(const Plan& plan, uint32_t step) const;
-  StorageRef make(uint64_t bytes) const;
   void make_room(const CallMemory& memory);
   void measure(Plan& plan);
   void divide(Plan& plan);

@@ -87,15 +87,6 @@ bool Captured::is_capturable(const Plan& plan, uint32_t step) const {
          s.kernel.self == device_->plugin()->self;
 }
 
-StorageRef Captured::make(uint64_t bytes) const {
-  StorageRef storage = StorageRef::adopt(new Storage());
-  storage->device = device_;
-  storage->bytes = bytes;
-  storage->last_stream = stream_;
-  storage->block = device_->allocator.alloc(bytes, stream_, {"pg.compile"});
-  return storage;
-}
-
 // What is written must stay where it is; so does what was at one place the last time and this time. All else is copied
 // to and from memory of its own.
 void Captured::make_room(const CallMemory& memory) {
@@ -110,7 +101,7 @@ void Captured::make_room(const CallMemory& memory) {
       stand.offset = x.offset;
       if (!stand.moves) stand.held = x.storage;
     }
-    if (stand.moves) stand.own = make(static_cast<uint64_t>(stand.high - stand.low));
+    if (stand.moves) stand.own = allocate(*device_, static_cast<uint64_t>(stand.high - stand.low), "pg.compile");
   }
 }
 
@@ -162,7 +153,7 @@ void Captured::divide(Plan& plan) {
   }
   measured_.clear();
   image_.assign(bytes, 0);
-  if (bytes > 0) block_ = make(bytes);
+  if (bytes > 0) block_ = allocate(*device_, bytes, "pg.compile");
 }
 
 // While a capture is prepared, asks about the launch; then captures it.

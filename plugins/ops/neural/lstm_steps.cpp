@@ -163,9 +163,8 @@ PG_OP("lstm_steps")
 PG_OP("lstm_steps_grad")
     .category("neural")
     .doc(
-        "What flows into x, h and c of lstm_steps, by its results: in one pass, for layers that know their way back. "
-        "It "
-        "has no gradient of its own.")
+        "What flows into x, h and c of lstm_steps, by its results: in one pass, for layers that know their way "
+        "back. It has no gradient of its own.")
     .input("dy", kFloating, "[T, n, size]", PG_INPUT_OPTIONAL)
     .input("dh", kFloating, "[n, size]: into the last h beside dy", PG_INPUT_OPTIONAL)
     .input("dc", kFloating, "[n, size]: into the last c", PG_INPUT_OPTIONAL)

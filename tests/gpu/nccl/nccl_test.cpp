@@ -86,9 +86,9 @@ void check_kinds(Members& m, uint32_t dtype) {
   CHECK(wrong == 0);
 }
 
-}  // namespace
-
-TEST_CASE("Every kind of collective in every dtype of C++, on one device and on all") {
+// body(engine, members, devices): with a group that is made, of each list of devices.
+template <class Body>
+void for_each_group(Body&& body) {
   contract::Plugin cuda(CUDA_PLUGIN);
   if (!has_devices(cuda)) return;
   Engine engine;
@@ -97,22 +97,25 @@ TEST_CASE("Every kind of collective in every dtype of C++, on one device and on 
     const Code made = m.make();
     INFO(made.message());
     REQUIRE(made.code == PG_OK);
+    body(engine, m, devices);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Every kind of collective in every dtype of C++, on one device and on all") {
+  for_each_group([](Engine&, Members& m, const std::vector<uint32_t>&) {
     check_kinds<float>(m, PG_F32);
     check_kinds<double>(m, PG_F64);
     check_kinds<int64_t>(m, PG_I64);
     check_kinds<int32_t>(m, PG_I32);
     check_kinds<int8_t>(m, PG_I8);
     check_kinds<uint8_t>(m, PG_U8);
-  }
+  });
 }
 
 TEST_CASE("Sums of 16-bit floats, means, barriers, rows that build on each other, large ones") {
-  contract::Plugin cuda(CUDA_PLUGIN);
-  if (!has_devices(cuda)) return;
-  Engine engine;
-  for (const std::vector<uint32_t>& devices : device_lists(cuda)) {
-    Members m(engine, cuda, devices);
-    REQUIRE(m.make().code == PG_OK);
+  for_each_group([](Engine&, Members& m, const std::vector<uint32_t>& devices) {
     const size_t n = devices.size(), large = size_t{1} << 22;
     INFO(n << " devices");
     const auto submit = [&](std::vector<pg_collective> calls) {
@@ -151,16 +154,11 @@ TEST_CASE("Sums of 16-bit floats, means, barriers, rows that build on each other
       CHECK(m.read<float>(k, x[k], large) == std::vector<float>(large, static_cast<float>(n + 1) / 2));
       CHECK(m.read<float>(k, y[k], 1)[0] == cube);
     }
-  }
+  });
 }
 
 TEST_CASE("Refusals break nothing; a group that was aborted does, until it is made anew") {
-  contract::Plugin cuda(CUDA_PLUGIN);
-  if (!has_devices(cuda)) return;
-  Engine engine;
-  for (const std::vector<uint32_t>& devices : device_lists(cuda)) {
-    Members m(engine, cuda, devices);
-    REQUIRE(m.make().code == PG_OK);
+  for_each_group([](Engine& engine, Members& m, const std::vector<uint32_t>& devices) {
     std::vector<pg_collective> calls;
     for (size_t k = 0; k < devices.size(); k++) {
       const uint64_t x = m.tensor(k, std::vector<float>{1});
@@ -178,5 +176,5 @@ TEST_CASE("Refusals break nothing; a group that was aborted does, until it is ma
     REQUIRE(m.make().code == PG_OK);
     CHECK(m.submit(calls).code == PG_OK);
     for (size_t k = 0; k < devices.size(); k++) CHECK(m.sync(k).code == PG_OK);
-  }
+  });
 }

@@ -2,6 +2,9 @@
 -- Compiled functions whose plans are captured by their device: the bits of eager code, captured once while numbers
 -- change, and what fails is named.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim
 
@@ -29,17 +32,7 @@ local function trace(make, compiled)
   end)
 end
 
-local function same(name, make, check)
-  test(name, function(t)
-    local expected = trace(make, false)
-    local got, step = trace(make, true)
-    for i = 1, STEPS do
-      local ok, problem = pcall(t.equal, got[i], expected[i])
-      if not ok then error(("step %d: %s\n%s"):format(i, tostring(problem), step:explain()), 0) end
-    end
-    check(t, step:stats(), step)
-  end)
-end
+local same = require("steps").same_by(test, trace, STEPS)
 
 local function once(t, s, step)
   t.equal(s.captures, 1, step:explain())

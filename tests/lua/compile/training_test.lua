@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Steps under pg.compile against the same steps without it: every result, parameter and gradient bit for bit.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+
 local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim
 
@@ -32,17 +35,7 @@ local function trace(make, compiled)
   return seen, step
 end
 
-local function same(name, make, check)
-  test(name, function(t)
-    local expected = trace(make, false)
-    local got, step = trace(make, true)
-    for i = 1, STEPS do
-      local ok, problem = pcall(t.equal, got[i], expected[i])
-      if not ok then error(("step %d: %s\n%s"):format(i, tostring(problem), step:explain()), 0) end
-    end
-    if check then check(t, step:stats(), step) end
-  end)
-end
+local same = require("steps").same_by(test, trace, STEPS)
 
 local function planned(t, s)
   t.ok(s.hits >= STEPS - 4, "hits " .. s.hits .. " of " .. s.calls)
