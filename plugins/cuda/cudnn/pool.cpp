@@ -9,16 +9,15 @@ namespace {
 
 class CudnnPool final : public Pool {
  public:
-  CudnnPool(bool gradient, uint32_t device, Plan plan) : gradient_(gradient), device_(device), plan_(std::move(plan)) {}
+  CudnnPool(uint32_t device, Plan plan) : device_(device), plan_(std::move(plan)) {}
   uint64_t workspace() const override { return plan_.workspace(); }
-  void run(cudaStream_t stream, const void* operand, void* result, void* workspace) const override {
-    const int64_t uids[] = {gradient_ ? kPooled : kFull, gradient_ ? kFull : kPooled};
-    void* const addresses[] = {const_cast<void*>(operand), result};
+  void run(cudaStream_t stream, const void* x, void* y, void* workspace) const override {
+    const int64_t uids[] = {kFull, kPooled};
+    void* const addresses[] = {const_cast<void*>(x), y};
     plan_.run(device_, stream, uids, addresses, workspace);
   }
 
  private:
-  bool gradient_;
   uint32_t device_;
   Plan plan_;
 };
@@ -32,7 +31,7 @@ std::unique_ptr<Pool> make_pool(const PoolingShape& shape, uint32_t device, cons
     wanted.workspace = workspace_limit_of(device), wanted.what = what;
     auto graph = std::make_shared<PoolGraph>(shape);
     std::optional<Plan> plan = find_plan(device, graph->operations(), wanted, graph);
-    if (plan) return std::make_unique<CudnnPool>(shape.gradient, device, std::move(*plan));
+    if (plan) return std::make_unique<CudnnPool>(device, std::move(*plan));
     log_no_engine(what);
     return nullptr;
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-dimensional pooling by cuDNN, once shapes and attributes have been read.
+// Two-dimensional pooling by cuDNN, once shapes and attributes have been read. Forward alone: cuDNN asks for x in the
+// gradient of an average, too, which does not need it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +17,6 @@ enum class PoolKind { kMax, kAveragePadded, kAverage };
 
 struct PoolingShape {
   PoolKind kind = PoolKind::kMax;
-  bool gradient = false;  // averages only: from dy [pooled] to dx [full]
   uint32_t dtype = 0;
   Four full{}, pooled{};  // dense
   int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {};
@@ -38,7 +38,7 @@ struct PoolingShape {
 class Pool {
  public:
   virtual ~Pool() = default;
-  virtual void run(cudaStream_t stream, const void* operand, void* result, void* workspace) const = 0;
+  virtual void run(cudaStream_t stream, const void* x, void* y, void* workspace) const = 0;
   virtual uint64_t workspace() const = 0;
 };
 

@@ -24,17 +24,10 @@ cudnnResampleMode_t mode_of(PoolKind kind) {
 PoolGraph::PoolGraph(const PoolingShape& s)
     : full_(describe(kFull, s.dtype, s.full)), pooled_(describe(kPooled, s.dtype, s.pooled)) {
   describe_windows(s);
-  if (s.gradient) {
-    operation_ = Descriptor(CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR);
-    operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC, windows_);
-    operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC, full_);
-    operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC, pooled_);
-  } else {
-    operation_ = Descriptor(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR);
-    operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, windows_);
-    operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, full_);
-    operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, pooled_);
-  }
+  operation_ = Descriptor(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR);
+  operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, windows_);
+  operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, full_);
+  operation_.set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, pooled_);
   operation_.finalize();
 }
 

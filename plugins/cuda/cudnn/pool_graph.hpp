@@ -7,7 +7,7 @@
 
 namespace cuda::dnn {
 
-// Names of the tensors: x and y, or dx and dy.
+// Names of the tensors: x and y.
 enum PoolUid : int64_t { kFull = 1, kPooled };
 
 class PoolGraph {

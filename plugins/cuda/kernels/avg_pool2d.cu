@@ -92,7 +92,7 @@ class AvgPool2d final : public Kernel {
     else
       split_ = PlaneSplit(shape_.planes, shape_.oh, shape_.ow);
     total_ = shape_.planes * (backward_ ? shape_.size() : shape_.pooled());
-    if (instead_ != 0) return;
+    if (instead_ != 0 || backward_) return;
     by_cudnn_.emplace(call, padded_ ? dnn::PoolKind::kAveragePadded : dnn::PoolKind::kAverage, shape_);
     plan.workspace = by_cudnn_->workspace();
   }

@@ -17,9 +17,8 @@ dnn::Four with_batch(const pg_tensor& t) {
 PoolByCudnn::PoolByCudnn(const pg::KernelCall& call, dnn::PoolKind kind, const PoolShape& shape) {
   if (!dnn::pools_by_cudnn()) return;
   dnn::PoolingShape s;
-  s.kind = kind, s.gradient = call.is("avg_pool2d_grad"), s.dtype = pg::dtype_of(call.out(0));
-  s.full = with_batch(s.gradient ? call.out(0) : call.in(0)),
-  s.pooled = with_batch(s.gradient ? call.in(0) : call.out(0));
+  s.kind = kind, s.dtype = pg::dtype_of(call.out(0));
+  s.full = with_batch(call.in(0)), s.pooled = with_batch(call.out(0));
   std::copy_n(shape.kernel, 2, s.kernel), std::copy_n(shape.stride, 2, s.stride);
   std::copy_n(shape.padding, 2, s.padding);
   bool plain = shape.dilation[0] == 1 && shape.dilation[1] == 1 && pg::is_contiguous(call.in(0));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling (what cuDNN calls resampling): what finalizing checks, and what the modes compute, as cudnn_graph.h and
-// NVIDIA's guide say. The places of largest elements and their gradient, which the plugin does not ask for, are not
-// here.
+// NVIDIA's guide say. The places of largest elements and gradients, which the plugin does not ask for, are not here.
 #include <algorithm>
 #include <cmath>
 
@@ -9,21 +8,6 @@
 
 namespace standin::dnn {
 namespace {
-
-bool pools_forward(const Object& operation) {
-  return operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR;
-}
-
-const Object* windows_of(const Object& operation) {
-  return operation.part(pools_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC
-                                                 : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC);
-}
-int full_name(const Object& operation) {
-  return pools_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC;
-}
-int pooled_name(const Object& operation) {
-  return pools_forward(operation) ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC;
-}
 
 int64_t place(const TensorView& t, int64_t n, int64_t c, int64_t h, int64_t w) {
   return n * t.stride[0] + c * t.stride[1] + h * t.stride[2] + w * t.stride[3];
@@ -74,28 +58,14 @@ void pool(const ResampleView& r, const void* x, void* y) {
   });
 }
 
-void spread(const ResampleView& r, const void* dy, void* dx) {
-  std::vector<double> sums(static_cast<size_t>(r.full.extent()), 0);
-  each_window(r.pooled, [&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    double share = read_number(r.pooled.type, dy, place(r.pooled, n, c, h, w)) / divisor(r, h, w);
-    each_inside(r, h, w, [&](int64_t row, int64_t column) {
-      sums[static_cast<size_t>(place(r.full, n, c, row, column))] += share;
-    });
-  });
-  for (size_t i = 0; i < sums.size(); i++) write_number(r.full.type, dx, static_cast<int64_t>(i), sums[i]);
-}
-
 }  // namespace
 
-bool is_resample(const Object& operation) {
-  return pools_forward(operation) || operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR;
-}
+bool is_resample(const Object& operation) { return operation.type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR; }
 
 ResampleView::ResampleView(const Object& operation)
-    : forward(pools_forward(operation)),
-      full(*operation.part(full_name(operation))),
-      pooled(*operation.part(pooled_name(operation))) {
-  const Object& windows = *windows_of(operation);
+    : full(*operation.part(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC)),
+      pooled(*operation.part(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC)) {
+  const Object& windows = *operation.part(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC);
   mode = windows.value<cudnnResampleMode_t>(CUDNN_ATTR_RESAMPLE_MODE);
   padding = windows.value<cudnnPaddingMode_t>(CUDNN_ATTR_RESAMPLE_PADDING_MODE);
   compute = number_of(windows.value<cudnnDataType_t>(CUDNN_ATTR_RESAMPLE_COMP_TYPE));
@@ -122,17 +92,14 @@ cudnnStatus_t check_windows(const Object& windows) {
 }
 
 cudnnStatus_t check_resample(const Object& operation) {
-  const Object* windows = windows_of(operation);
+  const Object* windows = operation.part(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC);
   if (windows == nullptr || windows->type != CUDNN_BACKEND_RESAMPLE_DESCRIPTOR) {
     return refuse(CUDNN_STATUS_BAD_PARAM, "no windows");
   }
-  if (!is_tensor(operation.part(full_name(operation))) || !is_tensor(operation.part(pooled_name(operation)))) {
-    return refuse(CUDNN_STATUS_BAD_PARAM, "not a tensor");
+  for (int name : {CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC}) {
+    if (!is_tensor(operation.part(name))) return refuse(CUDNN_STATUS_BAD_PARAM, "not a tensor");
   }
   ResampleView r(operation);
-  if (!r.forward && r.mode == CUDNN_RESAMPLE_MAXPOOL) {
-    return refuse(CUDNN_STATUS_BAD_PARAM, "the gradient of largest elements wants x and y, or their places");
-  }
   if (r.full.shape.size() != 4 || r.pooled.shape.size() != 4 || r.window.size() != 2) {
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "two spatial dimensions only");
   }
@@ -151,10 +118,7 @@ cudnnStatus_t check_resample(const Object& operation) {
 
 void compute_resample(const Object& operation, const std::map<int64_t, void*>& addresses) {
   ResampleView r(operation);
-  if (r.forward)
-    pool(r, addresses.at(r.full.uid), addresses.at(r.pooled.uid));
-  else
-    spread(r, addresses.at(r.pooled.uid), addresses.at(r.full.uid));
+  pool(r, addresses.at(r.full.uid), addresses.at(r.pooled.uid));
 }
 
 }  // namespace standin::dnn

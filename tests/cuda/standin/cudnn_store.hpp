@@ -118,7 +118,7 @@ void compute_norm(const Object& operation, const std::map<int64_t, void*>& addre
 // ---- pooling ----
 
 struct ResampleView {
-  bool forward, nan_wins;
+  bool nan_wins;
   TensorView full, pooled;
   cudnnResampleMode_t mode;
   cudnnPaddingMode_t padding;

@@ -23,9 +23,9 @@ ConvShape shape_of(ConvKind kind, uint32_t dtype) {
   return s;
 }
 
-PoolingShape pooling(PoolKind kind, bool gradient, uint32_t dtype) {
+PoolingShape pooling(PoolKind kind, uint32_t dtype) {
   PoolingShape s;
-  s.kind = kind, s.gradient = gradient, s.dtype = dtype, s.full = {2, 3, 7, 6}, s.pooled = {2, 3, 4, 6};
+  s.kind = kind, s.dtype = dtype, s.full = {2, 3, 7, 6}, s.pooled = {2, 3, 4, 6};
   s.kernel[0] = s.kernel[1] = 3, s.stride[0] = 2, s.padding[0] = s.padding[1] = 1;
   return s;
 }
@@ -77,10 +77,7 @@ TEST_CASE("cuDNN takes every batch norm as we describe it") {
 TEST_CASE("cuDNN takes all pooling as we describe it") {
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (PoolKind kind : {PoolKind::kMax, PoolKind::kAveragePadded, PoolKind::kAverage}) {
-      for (bool gradient : {false, true}) {
-        if (gradient && kind == PoolKind::kMax) continue;
-        CHECK(PoolGraph(pooling(kind, gradient, dtype)).operations().size() == 1);
-      }
+      CHECK(PoolGraph(pooling(kind, dtype)).operations().size() == 1);
     }
   }
 }
@@ -132,9 +129,8 @@ TEST_CASE("cuDNN refuses mistakes") {
           s.y[3] = 9;
           ConvGraph(s, choose_layouts(s, true), false, 16);
         }) == CUDNN_STATUS_BAD_PARAM);
-  CHECK(status_of([] { PoolGraph(pooling(PoolKind::kMax, true, PG_F32)); }) == CUDNN_STATUS_BAD_PARAM);
   CHECK(status_of([] {
-          PoolingShape s = pooling(PoolKind::kAverage, false, PG_F32);
+          PoolingShape s = pooling(PoolKind::kAverage, PG_F32);
           s.pooled[2] = 9;
           PoolGraph graph(s);
         }) == CUDNN_STATUS_BAD_PARAM);

@@ -23,9 +23,9 @@ const Windows kWindows[] = {
     {{2, 1, 6, 5}, {3, 2}, {1, 3}, {1, 0}},
 };
 
-PoolingShape shape_of(const Windows& windows, PoolKind kind, bool gradient, uint32_t dtype) {
+PoolingShape shape_of(const Windows& windows, PoolKind kind, uint32_t dtype) {
   PoolingShape s;
-  s.kind = kind, s.gradient = gradient, s.dtype = dtype, s.full = windows.full, s.pooled = windows.full;
+  s.kind = kind, s.dtype = dtype, s.full = windows.full, s.pooled = windows.full;
   std::copy_n(windows.kernel, 2, s.kernel), std::copy_n(windows.stride, 2, s.stride);
   std::copy_n(windows.padding, 2, s.padding);
   for (int i = 0; i < 2; i++) s.pooled[i + 2] = (s.full[i + 2] + 2 * s.padding[i] - s.kernel[i]) / s.stride[i] + 1;
@@ -66,10 +66,10 @@ std::vector<double> expected(const PoolingShape& s, const Data& operand) {
     return s.kind == PoolKind::kAveragePadded ? static_cast<double>(s.kernel[0] * s.kernel[1])
                                               : counts[static_cast<size_t>(window)];
   };
-  std::vector<double> result(static_cast<size_t>(count_of(s.gradient ? s.full : s.pooled)), largest ? -INFINITY : 0);
+  std::vector<double> result(static_cast<size_t>(count_of(s.pooled)), largest ? -INFINITY : 0);
   for (const Place& p : places) {
-    double& into = result[static_cast<size_t>(s.gradient ? p.full : p.pooled)];
-    double value = operand.at(s.gradient ? p.pooled : p.full);
+    double& into = result[static_cast<size_t>(p.pooled)];
+    double value = operand.at(p.full);
     if (!largest)
       into += value / divisor(p.pooled);
     else if (value > into || std::isnan(value))
@@ -79,8 +79,8 @@ std::vector<double> expected(const PoolingShape& s, const Data& operand) {
 }
 
 void check_pool(const PoolingShape& s, const Pool& pool, bool with_nan = false, int64_t skip = 0) {
-  Data operand(s.dtype, count_of(s.gradient ? s.pooled : s.full), 1, skip);
-  Data result(s.dtype, count_of(s.gradient ? s.full : s.pooled), 2);
+  Data operand(s.dtype, count_of(s.full), 1, skip);
+  Data result(s.dtype, count_of(s.pooled), 2);
   if (with_nan) operand.set(3, std::nan(""));
   Workspace workspace(pool.workspace());
   Stream stream;
@@ -102,26 +102,23 @@ TEST_CASE("pooling by cuDNN") {
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (const Windows& windows : kWindows) {
       for (PoolKind kind : {PoolKind::kMax, PoolKind::kAveragePadded, PoolKind::kAverage}) {
-        for (bool gradient : {false, true}) {
-          if (gradient && kind == PoolKind::kMax) continue;
-          CAPTURE(pg::dtype_name(dtype), static_cast<int>(kind), gradient);
-          PoolingShape s = shape_of(windows, kind, gradient, dtype);
-          REQUIRE(s.is_cudnns());
-          auto pool = make_pool(s, 0, "pooling");
-          REQUIRE(pool);
-          uint64_t before = calls_of("cudnnBackendExecute");
-          check_pool(s, *pool);
-          check_pool(s, *pool, true);
-          check_pool(s, *pool, false, 1);  // aligned to an element
-          CHECK(calls_of("cudnnBackendExecute") - before == 3);
-        }
+        CAPTURE(pg::dtype_name(dtype), static_cast<int>(kind));
+        PoolingShape s = shape_of(windows, kind, dtype);
+        REQUIRE(s.is_cudnns());
+        auto pool = make_pool(s, 0, "pooling");
+        REQUIRE(pool);
+        uint64_t before = calls_of("cudnnBackendExecute");
+        check_pool(s, *pool);
+        check_pool(s, *pool, true);
+        check_pool(s, *pool, false, 1);  // aligned to an element
+        CHECK(calls_of("cudnnBackendExecute") - before == 3);
       }
     }
   }
 }
 
 TEST_CASE("windows that cuDNN has no mode for are not shown to it") {
-  PoolingShape s = shape_of(kWindows[1], PoolKind::kMax, false, PG_F32);
+  PoolingShape s = shape_of(kWindows[1], PoolKind::kMax, PG_F32);
   CHECK(s.is_cudnns());
   PoolingShape over = s, wide = s, none = s, large = s;
   over.pooled[2]++;  // ceil_mode
@@ -138,7 +135,7 @@ TEST_CASE("pooling that cuDNN refuses is the own kernels', which is said") {
   open_host();
   standin::refuse_graphs(true);
   log_lines().clear();
-  CHECK(make_pool(shape_of(kWindows[0], PoolKind::kMax, false, PG_F32), 0, "pooling") == nullptr);
+  CHECK(make_pool(shape_of(kWindows[0], PoolKind::kMax, PG_F32), 0, "pooling") == nullptr);
   REQUIRE(log_lines().size() == 1);
   CHECK(log_lines()[0] == "cuDNN has no engine for pooling (no engine for the graph): own kernels compute it");
   standin::refuse_graphs(false);
@@ -146,7 +143,7 @@ TEST_CASE("pooling that cuDNN refuses is the own kernels', which is said") {
 
 TEST_CASE("pooling's failing execution names the call and its status") {
   open_host();
-  PoolingShape s = shape_of(kWindows[0], PoolKind::kAverage, true, PG_F32);
+  PoolingShape s = shape_of(kWindows[0], PoolKind::kAverage, PG_F32);
   auto pool = make_pool(s, 0, "it");
   standin::fail("cudnnBackendExecute", 1, cudaErrorUnknown);
   CHECK_THROWS_WITH(check_pool(s, *pool), "cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED");

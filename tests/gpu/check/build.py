@@ -5,14 +5,9 @@ import os
 import shutil
 import sys
 import tarfile
-import threading
 
 import machine
 import process
-
-# What Perigee's own libraries load, beside CUDA's.
-NEEDED = ("libluajit-5.1.so.2", "libedit.so.2", "libbsd.so.0", "libmd.so.0", "libtinfo.so.6", "libdnnl.so.2",
-          "libOpenCL.so.1", "libz.so.1")
 
 # What the parts run: Perigee, and the programs in C++ that CTest labels gpu; in a rehearsal the emulated device, too.
 TARGETS, REHEARSED = ("perigee_runtime", "gpu_tests"), ("gpu_rehearsal",)
@@ -29,6 +24,7 @@ class Tree:
         self.fresh = os.path.join(work, "build")
         self.has_packages = self._unpack("packages.tar.xz", self.packages)
         self.has_carried = self._unpack("build.tar.xz", self.carried)
+        self._libraries_of_packages()
 
     def _unpack(self, name, folder):
         source = os.path.join(self.root, "deps", name)
@@ -40,18 +36,20 @@ class Tree:
             archive.extractall(folder)
         return True
 
+    def _libraries_of_packages(self):
+        """Links to those that the machine lacks. Made once: programs are running while others are built."""
+        known = machine.said_by("ldconfig", "-p") or machine.said_by("/sbin/ldconfig", "-p")
+        self.run = os.path.join(self.work, "libraries")
+        shutil.rmtree(self.run, ignore_errors=True)
+        os.makedirs(self.run)
+        for packed in glob.glob(os.path.join(self.packages, "usr/lib/x86_64-linux-gnu/*.so.*")):
+            if "\t%s " % os.path.basename(packed) not in known:
+                os.symlink(packed, os.path.join(self.run, os.path.basename(packed)))
+
     def environment(self):
         """For programs of Perigee's: libraries that the machine lacks, the machine's own first."""
-        known = machine.said_by("ldconfig", "-p") or machine.said_by("/sbin/ldconfig", "-p")
-        run = os.path.join(self.work, "libraries")
-        shutil.rmtree(run, ignore_errors=True)
-        os.makedirs(run)
-        for name in NEEDED:
-            packed = os.path.join(self.packages, "usr/lib/x86_64-linux-gnu", name)
-            if "\t%s " % name not in known and os.path.exists(packed):
-                os.symlink(packed, os.path.join(run, name))
         env = dict(os.environ)
-        paths = [env.get("LD_LIBRARY_PATH", ""), run] + machine.library_folders()[0]
+        paths = [env.get("LD_LIBRARY_PATH", ""), self.run] + machine.library_folders()[0]
         env["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
         # Behind the machine's own: CMake and ninja as Python packages; luajit of ours, for tests written in Lua.
         env["PATH"] = ":".join([env.get("PATH", "/usr/bin:/bin"), os.path.dirname(sys.executable),
@@ -120,19 +118,3 @@ class Tree:
         built = process.run(["nice", "ninja", "-C", self.fresh, "-j", str(width), "-k", "0", *targets],
                             limit - configured.seconds, env, name="ninja")
         return [configured, built]
-
-
-class Background:
-    """Something that is done while other parts run."""
-
-    def __init__(self, function, *arguments):
-        self.result = None
-        self.thread = threading.Thread(target=self._run, args=(function, arguments), daemon=True)
-        self.thread.start()
-
-    def _run(self, function, arguments):
-        self.result = function(*arguments)
-
-    def wait(self, limit):
-        self.thread.join(limit)
-        return self.result

@@ -32,7 +32,7 @@ class Check:
         self.env, self.test_build = dict(os.environ), None
         self.options = options
         self.save = lambda: None  # writes the report as it is
-        self.tree = self.building = self.note = None
+        self.tree = self.building = self.compiling = self.note = None
         self.mismatch = False  # between the carried build and this machine
         self.perigee = self.gone = None  # gone: why the device does not answer any more
         self._asked, self._reason, self._operators = None, None, None
@@ -170,7 +170,13 @@ def order(check, wanted):
 def begin_build(check, names, at):
     """Where a carried build serves: in the background from the first part on that measures nothing."""
     if check.perigee and not check.building and "build" in names[at:] and names[at] != "smoke":
-        check.building = build.Background(check.tree.build, BUDGETS["build"][0], os.cpu_count(), False)
+        check.building = process.Background(check.tree.build, BUDGETS["build"][0], os.cpu_count(), False)
+
+
+def begin_compiling(check, names, at):
+    """torch.compile, beside what is not measured."""
+    if "bench" in names[at + 1:] and names[at] != "smoke" and check.torch_device and not check.small:
+        check.compiling = check.compiling or process.Background(bench.compile_ahead, check)
 
 
 def run_parts(check, names, limit, done):
@@ -181,6 +187,7 @@ def run_parts(check, names, limit, done):
         parts.append(part)
         check.save = lambda: done(parts, False)
         begin_build(check, names, at)
+        begin_compiling(check, names, at)
         start = time.monotonic()
         left = end - start - sum(BUDGETS[later][1] * check.scale for later in names[at + 1:])
         if name != "build" and not check.perigee:

@@ -11,6 +11,7 @@ import process
 # What a context says that an operator has broken: nothing after it in that process means anything.
 BROKEN = re.compile(r"illegal memory access|misaligned address|unspecified launch failure|illegal instruction|"
                     r"device-side assert|device (?:is|was) lost|cudaErrorLaunchFailure|cudaErrorLaunchTimeout")
+NONE = "there is no test whose name or file fits"  # an operator may have none in a file
 SHARDS = 8  # pieces of a file whose tests have no operators' names
 
 
@@ -64,11 +65,12 @@ def run(check, part, jobs, limit, pieces=shards_of, show_skips=False):
         if end - time.monotonic() < 5 * check.scale or not check.answers():
             part.add_lua(outcome, show_skips)
             continue
-        part.note("%s: %s; it ran again in pieces" % (outcome.name, outcome.ending()))
+        part.note("%s: %s; it ran again in pieces\n%s" % (outcome.name, outcome.ending(), outcome.tail(3)))
         left = end - time.monotonic()
         again = process.run_all(pieces(check, job, outcome), 2 * check.width, left, check.env, check.work, min(quiet, left / 2))
         for outcome in again:
-            part.add_lua(outcome, show_skips)
+            if NONE not in outcome.text:
+                part.add_lua(outcome, show_skips)
     slowest = sorted(outcomes, key=lambda o: -o.seconds)[:3]
     part.note("slowest: " + ", ".join("%s %.1f s" % (os.path.basename(o.name), o.seconds) for o in slowest))
     return outcomes

@@ -129,3 +129,20 @@ def run_all(jobs, width, limit, env=None, cwd=None, silence=None):
 
     with ThreadPoolExecutor(max(1, width)) as pool:
         return list(pool.map(one, jobs))
+
+
+class Background:
+    """Something that is done while other parts run."""
+
+    def __init__(self, function, *arguments):
+        self.result = None
+        self.thread = threading.Thread(target=self._run, args=(function, arguments), daemon=True)
+        self.thread.start()
+
+    def _run(self, function, arguments):
+        self.result = function(*arguments)
+
+    def wait(self, limit):
+        """None: it is not over yet."""
+        self.thread.join(limit)
+        return self.result
