@@ -412,6 +412,9 @@ PGC_API int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32
                                       const char *const *symbols, pgc_tensor **output);
 /* A variable: state that lives between runs, first holding `value` (eager). */
 PGC_API int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
+/* The same where the variable that `beside` means is, in every session: what is updated along with it. */
+PGC_API int32_t pgc_graph_variable_beside(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor *beside,
+                                          pgc_tensor **output);
 PGC_API int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 PGC_API int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
 /* What a model holds becomes the graph's variables where it is used from now on, under the names of its state ("fc1.weight")

@@ -70,6 +70,14 @@ int32_t pgc_graph_variable(pgc_graph* graph, const char* name, pgc_tensor* value
     *output = give(graph_variable(graph_of(graph), name, eager(value, "the initial value")));
   });
 }
+int32_t pgc_graph_variable_beside(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor* beside,
+                                  pgc_tensor** output) {
+  return run("variable", [&] {
+    settle();
+    Graph& g = root_of(graph_of(graph));
+    *output = give(graph_variable(g, name, eager(value, "the initial value"), get(beside)));
+  });
+}
 int32_t pgc_graph_constant(pgc_graph* graph, const char* name, pgc_tensor* value, pgc_tensor** output) {
   return run("constant", [&] {
     settle();

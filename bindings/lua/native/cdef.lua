@@ -263,6 +263,8 @@ void pgc_graph_release(pgc_graph *graph);
 int32_t pgc_graph_placeholder(pgc_graph *graph, const char *name, uint32_t dtype, uint32_t rank, const int64_t *shape,
                                       const char *const *symbols, pgc_tensor **output);
 int32_t pgc_graph_variable(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
+int32_t pgc_graph_variable_beside(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor *beside,
+                                  pgc_tensor **output);
 int32_t pgc_graph_constant(pgc_graph *graph, const char *name, pgc_tensor *value, pgc_tensor **output);
 int32_t pgc_graph_set_name(pgc_graph *graph, pgc_tensor *tensor, const char *name);
 int32_t pgc_graph_call(pgc_graph *graph, const char *class_name, uint32_t count, pgc_tensor *const *tensors,

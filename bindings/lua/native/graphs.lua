@@ -79,6 +79,15 @@ function M.variable(graph, name, value)
   return handles.wrap(out[0])
 end
 
+---The same where the variable of another tensor is, and as free to go where it is read.
+function M.variable_beside(graph, name, value, other)
+  check_open(value, "variable")
+  check_open(other, "variable")
+  if origins.on then origins.note() end
+  check(C.pgc_graph_variable_beside(open(graph, "variable"), name, value.ptr, other.ptr, out), "variable")
+  return handles.wrap(out[0])
+end
+
 function M.constant(graph, name, value)
   check_open(value, "constant")
   if origins.on then origins.note() end

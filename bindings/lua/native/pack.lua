@@ -170,7 +170,10 @@ local function new_packer()
     if kind == "nil" or kind == "boolean" or kind == "number" or kind == "string" then return literal(value) end
     if known[value] then return known[value] end
     if handles.is_tensor(value) then
-      if not tostring(value.device):find "^cpu" then refuse(what .. " is a tensor of " .. tostring(value.device)) end
+      if not tostring(value.device):find "^cpu" then
+        refuse(what .. " is a tensor of " .. tostring(value.device),
+               "workers share tensors of the processor: :to(\"cpu\")")
+      end
       kept[#kept + 1] = value
       return named(("tensor(%.0f)"):format(handles.address(value)))
     end

@@ -7,6 +7,7 @@ local dtypes = require "perigee.native.dtypes"
 local json = require("perigee.native.modules").json
 local tensor = require "perigee.native.tensor"
 local operators = require "perigee.native.operators"
+local scopes = require "perigee.native.scopes"
 
 local M = {}
 local C
@@ -74,6 +75,20 @@ end
 function M.ambient_device()
   local index = C.pgc_device()
   return index >= 0 and index or M.default_device() or M.find_device("cpu")
+end
+
+local function leave_devices(old)
+  C.pgc_set_device(old[1])
+  C.pgc_set_default_device(old[2])
+end
+local function enter_no_device()
+  return { C.pgc_set_device(-1), C.pgc_set_default_device(-1) }
+end
+---Runs fn(...) as another thread would, where no scope's device is in force and none is the default: it makes tensors
+---on the processor, and computes where its inputs are.
+function M.without_device(fn, ...)
+  if C.pgc_device() < 0 and C.pgc_default_device() < 0 then return fn(...) end
+  return scopes.with(enter_no_device, leave_devices, fn, ...)
 end
 
 function M.set_log_placement(on) return C.pgc_set_log_placement(on and 1 or 0) ~= 0 end

@@ -404,10 +404,16 @@ TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, u
   return source_tensor(g, id);
 }
 
-TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value) {
+TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value, Tensor* beside) {
+  TensorRef other = beside != nullptr ? graph_variable_of(g, *beside) : nullptr;
+  if (beside != nullptr && !other) pg::fail_argument("what '" + name + "' is to be beside is no variable of the graph");
   std::string whole = own_name(g, name);
   uint32_t id = add_value(g, ValueKind::variable, dense_meta(*value.meta, value.meta->dtype), value.device, whole);
   place_source(g, id, *value.device);
+  if (other) {
+    g.values[id].wished = g.values[other->value].wished;
+    g.values[id].device = g.values[other->value].device;
+  }
   g.values[id].named = true;
   make_variable(g, id, copy_dense(value, value.meta->dtype));
   return source_tensor(g, id);

@@ -148,7 +148,8 @@ struct Graph {
 // Sources, under names of their own (of the scope in force). The tensors returned belong to the graph.
 TensorRef graph_placeholder(Graph& g, const std::string& name, uint32_t dtype, uint32_t rank, const int64_t* shape,
                             const char* const* symbols);
-TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value);
+// `beside`: where this tensor's variable is, and as free to go where it is read; no scope then decides.
+TensorRef graph_variable(Graph& g, const std::string& name, Tensor& value, Tensor* beside = nullptr);
 TensorRef graph_constant(Graph& g, const std::string& name, Tensor& value);  // "": a name that is free
 TensorRef graph_find(Graph& g, const std::string& name);  // the variable's latest value; throws with near names
 void graph_set_name(Graph& g, Tensor& tensor, const std::string& name);

@@ -2,6 +2,7 @@
 #include "plan/place.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/log.hpp"
@@ -141,7 +142,30 @@ struct Placer {
     }
     for (uint32_t id = 0; id < g.values.size(); id++)
       if (g.values[id].variable != none) group[id] = g.values[id].variable;
+    join_written(group);
     return group;
+  }
+
+  // Sources that one operator writes into go together, as parameters and what an optimizer keeps of them: those that
+  // nobody wished anywhere are one group.
+  void join_written(std::vector<uint32_t>& group) const {
+    std::vector<uint32_t> first(g.values.size());
+    std::iota(first.begin(), first.end(), 0);
+    auto find = [&](uint32_t id) {
+      while (first[id] != id) id = first[id] = first[first[id]];
+      return id;
+    };
+    for (const GraphNode& n : g.nodes) {
+      uint32_t of = none;
+      for (auto& [input, id] : n.writes) {
+        const uint32_t source = group[n.inputs[input]];
+        if (source == none || g.values[source].wished) continue;
+        if (of != none) first[find(source)] = find(of);
+        of = source;
+      }
+    }
+    for (uint32_t& id : group)
+      if (id != none) id = find(id);
   }
 
   // Where sources are read that nobody wished anywhere: all in one place, or NULL.
@@ -189,7 +213,7 @@ struct Placer {
           tell(v.name, kind_text(v.kind), *place, common_name(*v.device) + " is not here");
         }
       }
-      if (!v.wished && reader[id] != nullptr) place = reader[id];
+      if (!v.wished && reader[group[id]] != nullptr) place = reader[group[id]];
       const bool held = v.kind == ValueKind::variable && before != nullptr && id < before->value.size();
       p->value[id] = held ? before->value[id] : place;
     }

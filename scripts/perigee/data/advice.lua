@@ -47,7 +47,7 @@ end
 local function first_of(own)
   local made, next_, close = pcall(base.pull, own, 1)
   if not made then return nil end
-  local ok, element = pcall(next_)
+  local ok, element = pcall(native.without_device, next_)
   close()
   return ok and element or nil
 end

@@ -102,8 +102,9 @@ function Dataset:bucket_by_length(...)
   local sizes, members, count = read_sizes(o.size, #boundaries + 1), {}, 0
   for b = 1, #sizes do members[b] = {} end
   local stage = own.stage(1)
+  local function length_at(i) return length_of(stage.get(i), o.by, i) end
   for i = 1, self.size do
-    local length, b = length_of(stage.get(i), o.by, i), 1
+    local length, b = native.without_device(length_at, i), 1
     while boundaries[b] and length > boundaries[b] do b = b + 1 end
     members[b][#members[b] + 1] = i
   end

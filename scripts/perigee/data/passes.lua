@@ -38,8 +38,8 @@ local function from_run(self)
   return element
 end
 
--- The next element, or nil behind the last.
-local function advance(self)
+-- The next element, or nil behind the last. Functions of the script see what they see on workers: no device in force.
+local function made_next(self)
   if self.peeked ~= nil then
     local element = self.peeked
     self.peeked = nil
@@ -50,6 +50,8 @@ local function advance(self)
   if self.next then return self.next() end
   return from_run(self)
 end
+
+local function advance(self) return native.without_device(made_next, self) end
 
 -- Without threads, which go on from here when they are wanted again.
 local function rest(iterator)
@@ -101,7 +103,7 @@ native.checked.class(Iterator, { noun = "an iterator of a dataset", call = "iter
 local function go_to(self, position)
   local seed, offset = native.rng_state()
   for _ = 1, position do
-    if self.next() == nil then
+    if native.without_device(self.next) == nil then
       native.raise("invalid_argument", "each", ("from is at position %d, and the pipeline ends before"):format(
                      position))
     end

@@ -47,7 +47,7 @@ function Dataset:at(i)
   end
   local epoch = math.max(own.epoch, 1)
   if own.seen_epoch ~= epoch then own.seen_epoch, own.seen_stage = epoch, own.stage(epoch) end
-  return own.seen_stage.get(at)
+  return native.without_device(own.seen_stage.get, at)
 end
 
 local function check_position(own, from)

@@ -7,13 +7,14 @@ local graphs = native.graphs
 
 local recordable = {}
 
--- Tensors of the graph that is being recorded, like these.
+-- Tensors of the graph that is being recorded, like these, but all on one device: where the graph will have them is
+-- not known yet.
 local function stand_ins(handle, name, list)
   local pg, made = require "perigee", {}
   for i, t in ipairs(list) do
     local dtype = native.dtypes.find(t.dtype)
     local input = graphs.placeholder(handle, ("%s_%d"):format(name, i), dtype, t.shape, {})
-    made[i] = pg.device(t.device, input.clone, input)
+    made[i] = pg.device("cpu", input.clone, input)
   end
   return made
 end

@@ -138,7 +138,7 @@ local function slot_of(record, slot, e, zeros_for)
     end
     local own = e.group.slots[slot] and e.group.slots[slot][e.index]
     local first = own or graphs.outside(zeros_for, e.group.attributes, slot, like)
-    slots[slot] = variable(e.name .. "/" .. slot, first, like.device)
+    slots[slot] = graphs.variable_beside(graphs.current, e.name .. "/" .. slot, first, e.param)
   end
   return slots[slot]
 end
@@ -216,8 +216,8 @@ local function accumulate(record, entries, n)
   write(record.counter, count)
   local skip = count:ne(0)
   for _, e in ipairs(entries) do
-    e.sum = variable(e.name .. "/gradient", graphs.outside(pg.zeros, { e.gradient.shape, dtype = e.gradient.dtype,
-                                                                       device = e.gradient.device }), e.gradient.device)
+    local zeros = graphs.outside(pg.zeros, { e.gradient.shape, dtype = e.gradient.dtype, device = e.param.device })
+    e.sum = graphs.variable_beside(graphs.current, e.name .. "/gradient", zeros, e.param)
     e.gradient = e.sum + e.gradient
     write(e.sum, native.op "where"(skip, e.gradient, e.gradient:zeros_like()))
   end

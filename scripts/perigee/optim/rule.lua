@@ -80,7 +80,8 @@ function Attributes:zeros(slot, p) return self.definition.zeros and self.definit
 ---to be written; else the options themselves.
 function Attributes:step(step, params, gradients, state, values)
   self:slots()
-  self.definition.update(values or self.values, step, params, gradients, state)
+  if values then return self.definition.update(values, step, params, gradients, state) end
+  native.without_device(self.definition.update, self.values, step, params, gradients, state) -- where parameters are
 end
 
 ---An operator that updates, some of whose numbers may be tensors of a graph.

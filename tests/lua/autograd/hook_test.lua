@@ -220,8 +220,9 @@ test("hook: errors name the hook and the line, and leave nothing behind", functi
     end
   end
   raises(t, with(function() return pg.zeros { 3 } end), "hook_test.lua:", "the hook set at ",
-           "returned float32 {3} on cpu", "expected float64 {2} on cpu")
-  raises(t, with(function() return pg.zeros { 2 } end), "returned float32 {2} on cpu; expected float64 {2} on cpu")
+           "returned float32 {3} on " .. pg.device(), "expected float64 {2} on " .. pg.device())
+  raises(t, with(function() return pg.zeros { 2 } end),
+           ("returned float32 {2} on %s; expected float64 {2} on %s"):format(pg.device(), pg.device()))
   raises(t, with(function() return 1 end), "returned number 1; expected a tensor or nil")
   raises(t, with(function(g) g:mul_(2) end), "modified its gradient in place")
   raises(t, with(function(g) g:free() return g end), "closed by t:free()")

@@ -1,9 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Compiled functions whose operators are joined into one kernel: the bits of eager code, what is never given memory,
--- and what is left alone. PERIGEE_FUSED says how many random functions; PERIGEE_FUSED_ONE runs that one.
+-- and what is left alone. Where the device in force has no compiler only the bits are looked at. PERIGEE_FUSED says how
+-- many random functions; PERIGEE_FUSED_ONE runs that one.
+
+local here = debug.getinfo(1, "S").source:match("^@(.*)lua/compile/[^/]*$") or "../../"
+package.path = here .. "?.lua;" .. package.path
 
 local pg = require "perigee"
 local native = require "perigee.native"
+local fuses = require "fusing"()
 
 local INF, NAN = math.huge, 0 / 0
 
@@ -46,6 +51,7 @@ local function compare(name, make, fn, calls)
     for _, result in ipairs { expected, got } do
       if not result[1] then -- a compiled function meets it where a value is needed
         result[2] = tostring(result[2]):gsub("item: to_host: index_select: ", "")
+        result[2] = result[2]:gsub(" %(number %d+%)", "") -- of the launch, where faults are told later
       end
     end
     local a, b = text(expected) .. " | " .. text(plain), text(got) .. " | " .. text(mine)
@@ -67,10 +73,12 @@ test("a chain is one kernel", function(t)
     return (a * a):abs():sqrt():minimum(y):neg()
   end)
   local s = step:stats()
+  t.ok(s.hits > 0 and s.launches >= 8, s.launches)
+  if not fuses then return t.equal(s.kernels, s.launches) end
   t.equal(s.kernels, 1)
-  t.ok(s.launches >= 8, s.launches)
   t.equal(s.bytes, 0) -- nothing lies between the operators
-  local line = "one kernel of cpu: mul add relu sub mul abs sqrt minimum neg (2 inputs, 1 outputs)"
+  local line = ("one kernel of %s: "):format(pg.device():match "^%a+") ..
+    "mul add relu sub mul abs sqrt minimum neg (2 inputs, 1 outputs)"
   t.ok(step:explain():find(line, 1, true))
 end)
 
@@ -82,6 +90,8 @@ test("what is kept, and what others read, gets memory", function(t)
     local c = b:relu()
     return a, c, b:sum(), (c - a):tanh()
   end)
+  t.ok(step:stats().hits > 0)
+  if not fuses then return end
   t.equal(step:stats().kernels, 3) -- the sum reads what came before it, and stands alone
   t.equal(step:stats().regions[1].outputs, 3)
   t.equal(step:stats().regions[2].outputs, 1)
@@ -93,7 +103,7 @@ test("numbers of each call", function(t)
     return (x * (0.1 * i) + i):clamp(-i, 2 * i) / (i + 1)
   end)
   t.equal(step:stats().plans, 1)
-  t.equal(step:stats().kernels, 1)
+  if fuses then t.equal(step:stats().kernels, 1) end
 end)
 
 test("fuse=false joins nothing", function(t)
@@ -134,7 +144,7 @@ test("writes in place", function(t)
     y:add_(before)
     return seen, x + y
   end)
-  t.ok(step:stats().kernels < step:stats().launches)
+  if fuses then t.ok(step:stats().kernels < step:stats().launches) end
 end)
 
 test("copies that lie where the other's source did", function(t)
@@ -148,8 +158,10 @@ test("copies that lie where the other's source did", function(t)
       local p, q = b:clone(), a:clone()
       return p:matmul(q), sum
     end)
-    t.equal(step:stats().regions[1].operators, "add clone clone")
-    t.equal(step:stats().regions[1].outputs, 3)
+    if fuses then
+      t.equal(step:stats().regions[1].operators, "add clone clone")
+      t.equal(step:stats().regions[1].outputs, 3)
+    end
   end
 end)
 
@@ -160,7 +172,7 @@ test("chains of any length", function(t) -- what looks at all launches for each 
     return x
   end, 3)
   t.equal(step:stats().launches, 20000)
-  t.equal(step:stats().kernels, math.ceil(20000 / 48))
+  t.equal(step:stats().kernels, fuses and math.ceil(20000 / 48) or 20000)
 end)
 
 test("a fault between writes finds what eager code has written", function(t)
@@ -195,7 +207,7 @@ test("large results go past the caches", function(t)
     t.ok(a:eq(c):all():item())
     t.ok(b:eq(d):all():item())
   end
-  t.equal(step:stats().kernels, 1)
+  if fuses then t.equal(step:stats().kernels, 1) end
 end)
 
 -- ---- random functions ----
@@ -278,7 +290,8 @@ test("memory that has been given back is not read", function(t)
   local x = pg.randn { 4096 }
   local step = pg.compile(function() return (x * 2 + 1):relu() end)
   for _ = 1, 4 do step() end
-  t.ok(step:stats().kernels < step:stats().launches)
+  t.ok(step:stats().hits > 0)
+  if fuses then t.ok(step:stats().kernels < step:stats().launches) end
   native.dist.drop_memory(x)
   t.raises(function() step() end, "has been given back")
   native.dist.renew_memory(x)
@@ -296,5 +309,5 @@ test("random functions", function(t)
     local s = step:stats()
     saved, total = saved + (s.kernels < s.launches and 1 or 0), total + 1
   end
-  t.ok(only or saved > total / 4, ("operators were joined in %d of %d functions"):format(saved, total))
+  t.ok(only or not fuses or saved > total / 4, ("operators were joined in %d of %d functions"):format(saved, total))
 end)

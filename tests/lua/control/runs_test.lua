@@ -14,13 +14,16 @@ test("cond: only the branch that is taken runs", function(t)
   local s = pg.Session { g }
   t.equal(s:run("y", { x = { 1, 2, 3 }, i = { 2 } }), { 3 })
   t.equal(s:run("y", { x = { 1, 2, 3 }, i = { 7 } }), { 1 }) -- gather would have refused 7
-  t.raises(function()
+  local problem = t.raises(function()
     local wrong = pg.graph(function(inner)
       local x, i = inner:placeholder { "x", shape = { 3 } }, inner:placeholder { "i", shape = { 1 }, dtype = "int64" }
       return { y = pg.cond(i:lt(9):all(), function() return x:gather(1, i) end, function() return x[{ { 1, 1 } }] end) }
     end)
-    pg.Session { wrong }:run("y", { x = { 1, 2, 3 }, i = { 7 } })
-  end, "cond/then/gather %(gather%): .*; recorded at .*runs_test.lua:%d+$")
+    pg.Session { wrong }:run("y", { x = { 1, 2, 3 }, i = { 7 } }):totable()
+  end, "gather.*index 7 at position %[1%] is out of range for axis 1; expected 0 to 2")
+  if pg.device() == "cpu" then -- elsewhere the run has succeeded before the index is looked at
+    t.ok(problem:find "cond/then/gather %(gather%): .*; recorded at .*runs_test.lua:%d+$", tostring(problem))
+  end
 end)
 
 test("cond: sizes may differ, in its branches and from run to run", function(t)
@@ -104,9 +107,9 @@ test("bodies are seen in print, dot and placement", function(t)
     end)
     return { last = last }
   end)
-  local text = g:text()
+  local text, place = g:text(), pg.device() == "cpu" and "cpu:0" or pg.device()
   has(t, text, "  step:\n")
-  has(t, text, "rnn/scan/step/x = argument(x[step])  float32 [2]  cpu:0\n")
+  has(t, text, "rnn/scan/step/x = argument(x[step])  float32 [2]  " .. place .. "\n")
   has(t, text, "      then:\n")
   has(t, text, "        rnn/scan/step/cond/then/add = add(")
   has(t, text, "        returns rnn/scan/step/cond/then/add\n")
@@ -114,7 +117,7 @@ test("bodies are seen in print, dot and placement", function(t)
   local dot = g:dot()
   has(t, dot, "label=\"rnn/scan/step/cond/then\"")
   t.equal(select(2, dot:gsub("{", "")), select(2, dot:gsub("}", "")))
-  has(t, pg.Session { g }:placement(), "rnn/scan/step/cond/then/add: (Add): /cpu:0")
+  has(t, pg.Session { g }:placement(), "rnn/scan/step/cond/then/add: (Add): /" .. place)
 end)
 
 test("while_loop: conditions and limits in a graph", function(t)

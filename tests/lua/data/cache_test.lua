@@ -151,7 +151,7 @@ test("another pipeline's file is refused", function(t)
   t.raises(function() make(6, 2, 1):cache { path, version = "2" } end, "here it is version 2")
   factor = 4
   refused(make(6, 2, 1), "stage 2")
-  local x = pg.rand { 4, 2 }
+  local x = pg.rand({ 4, 2 }, { device = "cpu" })
   os.remove(path)
   all(data.from_slices { x = x }:cache(path))
   t.equal(#data.from_slices { x = x:clone() }:cache(path), 4)

@@ -16,7 +16,8 @@ local function values(ds, field)
 end
 
 test("workers give what the script's thread does, in order", function(t)
-  local scale, table_, shared, floor = 3, { add = { 1, 2 } }, pg.tensor { 10, 20 }, math.floor
+  local shared = pg.tensor({ 10, 20 }, { device = "cpu" })
+  local scale, table_, floor = 3, { add = { 1, 2 } }, math.floor
   table_.self = table_
   local function twice(v) return v * 2 end
   local function fn(s)
@@ -40,7 +41,7 @@ test("workers give what the script's thread does, in order", function(t)
 end)
 
 test("tensors of the script are shared, not copied", function(t)
-  local shared = pg.zeros { 3 }
+  local shared = pg.zeros({ 3 }, { device = "cpu" })
   local ds = data.range(3):map { function(s) shared[s.value + 1] = s.value + 5 return s end, workers = 2 }
   for _ in ds:each() do end -- luacheck: ignore 542
   t.equal(shared:totable(), { 5, 6, 7 })
@@ -92,6 +93,9 @@ test("what cannot go to a worker is refused at map, by name and line", function(
   refused(function(s) return { count, s } end, "\"count\" of the function of .*workers_test.lua:%d+ is assigned")
   refused(function() return thread end, "\"thread\" of the function of .* is a thread")
   refused(function() return marked end, "a table with a metatable")
+  local sim = pg.devices("sim")[1]
+  local elsewhere = sim and pg.zeros({ 1 }, { device = sim.name })
+  if sim then refused(function() return elsewhere end, '"elsewhere" of .* is a tensor of sim:%d+ .*:to%("cpu"%)') end
   refused(function() return strange_global end, "uses global \"strange_global\"") -- luacheck: ignore 113
   refused(function(s) return function() another_global = s end end, -- lint: ignore
           "assigns global \"another_global\"")

@@ -97,7 +97,7 @@ test("Monitor tells what the process used", function(t)
     local stop = os.clock() + 0.01
     while os.clock() < stop do pg.ones({ 64 }):sum() end
   end } }
-  for _, name in ipairs { "processor", "memory", "memory of cpu" } do
+  for _, name in ipairs { "processor", "memory", "memory of " .. pg.device() } do
     local u = monitor.usage[name]
     t.ok(u and u.count > 1 and u.least > 0 and u.least <= u.mean and u.mean <= u.most, name)
     t.close(u.mean, u.total / u.count)

@@ -301,3 +301,64 @@ test("a model for an absent device trains to the bits of the processor's", funct
   local text = output(t, NONE, script)
   t.ok(text:find("true\n$"), text)
 end)
+
+test("what an optimizer keeps is where its parameters are, whatever accelerator there is", function(t)
+  local script = [[
+    local nn = pg.nn
+    local RULES = { Adam = {}, SGD = { momentum = 0.9 }, Adagrad = {}, RMSprop = { momentum = 0.5, centered = true } }
+    local function begin(name)
+      pg.manual_seed(1)
+      local model = nn.Sequential { nn.Linear { 3, 4 }, nn.Linear { 4, 1 } }
+      local o = { model:parameters(), lr = 0.01 }
+      for key, value in pairs(RULES[name]) do o[key] = value end
+      return model, pg.optim[name](o)
+    end
+    local x = pg.arange(12):reshape(4, 3):to "float32"
+    local function in_session(name, place, accumulate)
+      local model, opt = begin(name)
+      local g = pg.graph(function(g)
+        local function loss_of()
+          local loss = model(g:placeholder { "x", shape = { "n", 3 } }):pow(2):mean()
+          return { loss = loss, train = opt:minimize(loss, { accumulate = accumulate }) }
+        end
+        if place then return pg.device(place, loss_of) end
+        return loss_of()
+      end)
+      local s = pg.Session { g }
+      for _ = 1, 4 do s:run({ "loss", "train" }, { x = x }) end
+      s:commit(model)
+      s:commit(opt)
+      return model, opt, s
+    end
+    local function step(model, opt)
+      opt:zero_grad()
+      model(x):pow(2):mean():backward()
+      opt:step()
+    end
+    for name in pairs(RULES) do
+      local plain, by = begin(name)
+      for _ = 1, 5 do step(plain, by) end
+      for _, place in ipairs { false, "cpu", "gpu:0", "gpu:1" } do
+        local model, opt, s = in_session(name, place)
+        local at, seen = "/" .. (place == "cpu" and "cpu:0" or place or "gpu:0"), 0
+        for line in s:placement():gmatch "[^\n]+" do
+          if line:find "%.weight" and line:find "(Variable)" then
+            seen = seen + 1
+            if not line:find(at, 1, true) then print(name, place, line) end
+          end
+        end
+        if seen < 4 then print(s:placement()) end
+        step(model, opt)
+        for i, p in ipairs(model:parameters()) do
+          if p.device ~= "cpu" or not pg.allclose(p, plain:parameters()[i], { rtol = 1e-5, atol = 1e-7 }) then
+            print(name, place, p, plain:parameters()[i])
+          end
+        end
+      end
+    end
+    in_session("Adam", false, 2)
+    in_session("Adam", "cpu", 2)
+    print "done"
+  ]]
+  t.equal(output(t, GPU, script), "done\n")
+end)

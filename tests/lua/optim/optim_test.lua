@@ -371,8 +371,12 @@ test("optimizers that have stepped keep working when the model moves", function(
     end
     return model.weight:cpu():totable()
   end
-  for _, name in ipairs { "Adam", "Rprop", "LAMB", "Adafactor", "LBFGS" } do
+  for _, name in ipairs { "Adam", "Rprop", "LAMB", "LARS", "Adafactor", "LBFGS" } do
     local function make(model) return optim[name] { model:parameters(), lr = 0.01 } end
-    t.close(train(make, { "cpu", there, "cpu" }), train(make, { "cpu", "cpu", "cpu" }), 1e-5)
+    local want = train(make, { "cpu", "cpu", "cpu" })
+    t.close(train(make, { "cpu", there, "cpu" }), want, 1e-5)
+    for _, scope in ipairs { "cpu", there } do -- whatever device is in force
+      t.close(pg.device(scope, train, make, { "cpu", there, "cpu" }), want, 1e-5)
+    end
   end
 end)
