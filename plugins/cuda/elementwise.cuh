@@ -35,6 +35,7 @@ struct Function {
   static constexpr int kInputs = 1, kOutputs = 1;
   static constexpr uint32_t kWidths = widths_of<Input>;
   static constexpr bool kAnyOutput = false;  // the output's storage need not belong to Out
+  static constexpr bool kRenewed = true;     // holds numbers that captured launches renew (runtime_block.hpp)
   Input number[2] = {};                      // in place of inputs
 };
 
@@ -95,9 +96,11 @@ __device__ __forceinline__ Place<N> locate(const Walk<N>& walk, int64_t item) {
   return place;
 }
 
-template <class F, int V, int N>
+// Given: F, or of captured launches const F*.
+template <class F, class Given, int V, int N>
 __global__ void __launch_bounds__(kThreads)
-    elementwise_kernel(const __grid_constant__ Walk<N> walk, const __grid_constant__ F f) {
+    elementwise_kernel(const __grid_constant__ Walk<N> walk, const __grid_constant__ Given given) {
+  const F& f = functor_of(given);
   constexpr int kInputs = F::kInputs > 0 ? F::kInputs : 1;
   using In = typename F::In;
   using Out = typename F::Out;
@@ -149,7 +152,11 @@ template <int V, class F>
 void run_packets(cudaStream_t stream, const LoopOf<F>& loop, void* const (&data)[operands_of<F>], const F& f) {
   if (loop.count() == 0) return;
   auto walk = loop.walk(data);
-  launch(stream, grid_for(walk.items), elementwise_kernel<F, V, operands_of<F>>, walk, f);
+  if constexpr (!F::kRenewed)
+    refuse_renewal();
+  else if (const F* at = nullptr; is_renewed(f, at))
+    return launch(stream, grid_for(walk.items), elementwise_kernel<F, const F*, V, operands_of<F>>, walk, at);
+  launch(stream, grid_for(walk.items), elementwise_kernel<F, F, V, operands_of<F>>, walk, f);
 }
 
 // With whichever packets the loop was planned.

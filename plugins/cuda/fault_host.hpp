@@ -10,8 +10,8 @@ namespace cuda {
 constexpr uint32_t kFaultReplace = 1u;  // the target is overwritten even if it holds a fault, or the source holds none
 constexpr uint32_t kFaultClear = 2u;    // the source is empty afterwards
 
-// On the stream: puts the source's fault into the target, unless that already holds one. A `sequence` other than 0
-// replaces the source's. Either may be device memory or pinned memory.
+// On the stream: puts the source's fault into the target, unless that already holds one. `sequence` is added to
+// the source's: of a plan that is the number within it. Either may be device memory or pinned memory.
 void move_fault(cudaStream_t stream, FaultRecord* target, FaultRecord* source, uint32_t how, uint64_t sequence = 0);
 
 // What was noted, in the words of the cpu's kernels; `native` is the launch's sequence.

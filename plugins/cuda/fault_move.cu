@@ -13,7 +13,7 @@ __global__ void move(FaultRecord* target, FaultRecord* source, uint32_t how, uin
   if ((how & kFaultReplace) != 0 || (noted && target->kind == 0)) {
     *target = *source;
     target->lock = 0;
-    if (sequence != 0) target->sequence = sequence;
+    target->sequence += sequence;
   }
   if (noted && (how & kFaultClear) != 0) *source = FaultRecord{};
 }

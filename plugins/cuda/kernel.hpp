@@ -7,6 +7,7 @@
 
 #include "dtypes.hpp"
 #include "launch.hpp"
+#include "perigee/capture.hpp"
 #include "perigee/kernel.hpp"
 #include "stream.hpp"
 
@@ -46,6 +47,7 @@ class Launch {
   // For kernels that are launched with it, before this object goes. axis: from 1, whose index it is that may be out of
   // range.
   FaultSite fault_site(FaultKind kind, int64_t limit, const pg_tensor& positions, uint32_t axis = 0) const {
+    if (runtime_block != nullptr) pg::fail(PG_E_INTERNAL, "a launch that notes faults says that it renews its numbers");
     Stream& own = stream();
     if (own.is_capturing())
       own.captured_faulty = true;
@@ -64,13 +66,51 @@ class Launch {
   mutable std::optional<FaultWatched> watched_;
 };
 
-class Kernel : public pg::Kernel {
+class Kernel : public pg::CapturedKernel {
  public:
   void launch(const pg_launch& call) final {
     use_device(call.device);
     run(Launch(call));
   }
+  // It queues work and does nothing else (README.md), so it can be captured.
+  void launch_captured(const pg_launch& call, pg_address at) final {
+    if (at.buffer == 0) return launch(call);
+    RuntimeBlock block;
+    block.device = reinterpret_cast<char*>(at.buffer + at.offset);
+    InBlock in(&block);
+    launch(call);
+  }
+  uint64_t runtime(const pg_launch& call, void* image) final {
+    if (!renews()) return 0;
+    use_device(call.device);
+    BlockHead head;
+    if (image != nullptr) std::memcpy(&head, image, sizeof head);
+    if (head.bytes == 0) {  // so much is wanted, and nothing is written yet
+      RuntimeBlock size = dry_run(call, nullptr, 0);
+      if (image == nullptr) return size.bytes;
+      head = {size.work, size.bytes};
+    }
+    RuntimeBlock block = dry_run(call, static_cast<char*>(image), head.bytes);
+    if (block.work != head.work || block.bytes != head.bytes)
+      pg::fail(PG_E_FAILED_PRECONDITION, "other kernels compute with these numbers than those that were captured");
+    std::memcpy(image, &head, sizeof head);
+    return block.bytes;
+  }
   virtual void run(const Launch& launch) = 0;
+  // Whether all that run() makes of run-time attributes is in functors that kernels find renewed (runtime_block.hpp).
+  // It does nothing then but launch kernels, copy_tensor and fill_tensor, and notes no faults. Others are captured with
+  // the numbers that they have.
+  virtual bool renews() const { return false; }
+
+ private:
+  RuntimeBlock dry_run(const pg_launch& call, char* image, uint64_t room) {
+    RuntimeBlock block;
+    block.image = image;
+    block.room = room;
+    InBlock in(&block);
+    run(Launch(call));
+    return block;
+  }
 };
 
 // What the inputs and outputs of a kernel may be; for supports().

@@ -8,6 +8,7 @@
 
 #include "grid.hpp"
 #include "runtime.hpp"
+#include "runtime_block.hpp"
 
 #if defined(PERIGEE_CUDA_EMULATED)
 #include <emulator.hpp>  // on the path where this is defined: tests/cuda/standin
@@ -21,6 +22,14 @@ template <class... P, class... A>
 void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(P...), A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has parameters");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (is_dry(reinterpret_cast<const void*>(kernel), grid.x, grid.y, grid.z, grid.threads, grid.shared)) {
+#if !defined(PERIGEE_CUDA_EMULATED)
+    // Nobody has launched it yet, and loading it is nothing to do in the middle of a capture.
+    if (cudaFuncAttributes loaded; runtime_block->image == nullptr)
+      PG_CUDA(cudaFuncGetAttributes(&loaded, reinterpret_cast<const void*>(kernel)));
+#endif
+    return;
+  }
   std::tuple<P...> values(std::forward<A>(arguments)...);
 #if defined(PERIGEE_CUDA_EMULATED)
   PG_CUDA(emulator::launch(stream, grid, [kernel, values] { std::apply(kernel, values); }));

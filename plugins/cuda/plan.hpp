@@ -13,7 +13,7 @@ struct Plan {
   uint32_t device = 0;
   cudaGraphExec_t graph = nullptr;  // nullptr while it is being captured
   // Device memory. Its kernels note faults here, whichever stream the plan runs on; each launch hands them on to its
-  // stream, with the launch's own sequence.
+  // stream, with the launch's own sequence added to theirs, which are numbers within the plan.
   FaultRecord* faults = nullptr;
   bool may_fault = false;
   std::mutex mutex;              // of launches that share `faults`

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "perigee/capture.hpp"
 #include "perigee/kernel.hpp"
 
 namespace cuda {
@@ -26,6 +27,7 @@ const void* Plugin::iface(const char* id) {
   if (std::strcmp(id, PG_IFACE_DEVICE) == 0) return &pg::device_table<Plugin>;
   if (std::strcmp(id, PG_IFACE_KERNELS) == 0) return timed_kernels(*pg::kernel_table(Device::type));
   if (std::strcmp(id, PG_IFACE_PROFILER) == 0) return &pg::profiler_table<Plugin>;
+  if (std::strcmp(id, PG_IFACE_CAPTURE) == 0) return &pg::capture_table;
   return nullptr;
 }
 

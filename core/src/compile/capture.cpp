@@ -212,6 +212,7 @@ bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
     Signature& s = *entry.signature;
     const Launch& l = plan.launches[plan.steps[entry.step].launch];
     running = {l.item, s.op};
+    if (entry.written && entry.attrs == l.attrs) continue;
     entry.attrs = l.attrs;
     if (s.op->info->effect == PG_EFFECT_RANDOM) {
       const int64_t elements = s.outputs.empty() ? 1 : s.outputs[0].meta->numel;
@@ -225,6 +226,7 @@ bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
     pg_error error = pg::make_error();
     const int32_t code = device_->plugin()->capture->write(s.kernel.self, s.kernel.index, s.prepared, &entry.launch,
                                                            image_.data() + entry.offset, &error);
+    entry.written = code == PG_OK && s.op->info->effect != PG_EFFECT_RANDOM;
     if (code == PG_OK) continue;
     piece.written = false;  // the image is ahead of the block
     undo();

@@ -62,6 +62,7 @@ class Captured final : public CaptureLog {
     pg_launch launch{};
     uint64_t bytes = 0, offset = 0;
     std::vector<uint8_t> attrs;  // of the call that is launched, the generator's state included
+    bool written = false;        // the image has what they come to, and it is the same whenever they are
   };
   struct Named {
     const char *what, *origin;

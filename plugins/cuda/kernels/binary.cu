@@ -72,6 +72,7 @@ template <class T>
 struct Costly : Function<T, T> {
   static constexpr int kInputs = 2;
   static constexpr uint32_t kWidths = 0;
+  static constexpr bool kRenewed = false;
   Primitive op;
   FaultSite fault;  // integers divide by no zero and have no negative powers
   template <int V>
@@ -106,6 +107,7 @@ class Arithmetic final : public Kernel {
     if (op_ == pPow && pair_.number() == 1) power_ = pair_.loop(call, widths_for(dtype_));
   }
 
+  bool renews() const override { return info(op_).cost == kCheap; }  // the others note faults
   void run(const Launch& launch) override {
     const pg_number value = pair_.value(launch);
     void* const data[3] = {launch.out(0), pair_.address(launch, 0), pair_.address(launch, 1)};
@@ -180,6 +182,7 @@ class Comparison final : public Kernel {
         pair_(call, scalar),
         loop_(pair_.loop(call, widths_for(dtype_))) {}
 
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     const pg_number value = pair_.value(launch);
     void* const data[3] = {launch.out(0), pair_.address(launch, 0), pair_.address(launch, 1)};

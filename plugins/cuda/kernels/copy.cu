@@ -15,6 +15,7 @@ namespace {
 // T: unsigned bits, of one dtype on both sides.
 template <class T>
 struct Move : Function<T, T> {
+  static constexpr bool kRenewed = false;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
 #pragma unroll
@@ -25,7 +26,7 @@ struct Move : Function<T, T> {
 template <class T>
 struct Convert : Function<T, T> {
   static constexpr uint32_t kWidths = sizeof(T) == 8 ? 2 : 4 | 2;
-  static constexpr bool kAnyOutput = true;
+  static constexpr bool kAnyOutput = true, kRenewed = false;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], T (&y)[V]) const {
 #pragma unroll
@@ -98,7 +99,8 @@ void copy_tensor(cudaStream_t stream, const pg_tensor& target, const pg_tensor& 
   require_plain(target);
   require_plain(source);
   int64_t count = pg::element_count(target), bytes = pg::dtype_bytes(pg::dtype_of(target));
-  if (count == 0) return;
+  if (count == 0 || is_dry(reinterpret_cast<const void*>(&copy_tensor), count)) return;
+  InBlock none(nullptr);
   if (pg::dtype_of(target) != pg::dtype_of(source)) {
     bool complex = is_complex(target) || is_complex(source);
     return complex ? copy_complex(stream, target, source) : copy_converted(stream, target, source);
@@ -124,7 +126,8 @@ void fill_tensor(cudaStream_t stream, const pg_tensor& target, const pg_number& 
   auto is_zero = [](double part) { return part == 0 && !std::signbit(part); };
   uint64_t bits = dtype != PG_C128 ? bits_of(dtype, value) : is_zero(value.real) && is_zero(value.imaginary) ? 0 : 1;
   Loop<1> loop({raw(target)}, widths_for_bits(dtype));
-  if (loop.nest().linear(0) && even_bytes(bits, dtype == PG_C128 ? 8 : bytes)) {
+  // A captured fill of a number that changes is a kernel whatever the number is.
+  if (runtime_block == nullptr && loop.nest().linear(0) && even_bytes(bits, dtype == PG_C128 ? 8 : bytes)) {
     PG_CUDA(cudaMemsetAsync(start(target), static_cast<int>(bits & 0xff), static_cast<size_t>(count * bytes), stream));
   } else if (dtype == PG_C128) {
     ConvertComplex f;

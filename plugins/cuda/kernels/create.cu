@@ -31,6 +31,7 @@ class Filled final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) { Zeros::supports(call); }
   Filled(const pg::KernelCall& call, pg::Plan&) : value_(call.runtime<pg_number>("value")) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     if (launch.out(0) == nullptr) return;
     fill_tensor(launch.native(), at_address(*launch.raw.outputs[0], launch.raw.output[0]), value_(launch.raw));
@@ -60,6 +61,7 @@ class Arange final : public Kernel {
       : start_(call.runtime<double>("start")),
         step_(call.runtime<double>("step")),
         loop_({typed(call.out(0))}, Sequence::kWidths, 1, true) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     Sequence f;
     f.first = start_(launch.raw);
@@ -95,6 +97,7 @@ class Spaced final : public Kernel {
         last_(call.runtime<double>("last")),
         count_(pg::element_count(call.out(0))),
         loop_({typed(call.out(0))}, Between::kWidths, 1, true) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     Between f;
     f.first = first_(launch.raw);

@@ -62,10 +62,13 @@ __device__ __forceinline__ void write_any(uint8_t code, char* base, int64_t i, b
 }
 
 // One block: a chunk of one of the table's tensors. Nothing is done where `found` is true.
-template <class Rule, class A>
+// Given: Rule, or of captured launches const Rule*.
+template <class Rule, class Given, class A>
 __global__ void __launch_bounds__(kThreads, 2)
-    step_tensors(Rule rule, const uint8_t* found, const __grid_constant__ TensorTable<Rule::kOperands> table) {
+    step_tensors(const __grid_constant__ Given given, const uint8_t* found,
+                 const __grid_constant__ TensorTable<Rule::kOperands> table) {
   constexpr int N = Rule::kOperands;
+  const Rule& rule = functor_of(given);
   if (found != nullptr && *found != 0) return;
   int t = table.find(blockIdx.x);
   bool together = table.aligned[t] != 0;
@@ -99,10 +102,11 @@ struct StridedTensor {
   uint8_t code[N] = {};
   Walk<N> walk;
 };
-template <class Rule, class A>
+template <class Rule, class Given, class A>
 __global__ void __launch_bounds__(kThreads, 2)
-    step_strided(Rule rule, const uint8_t* found, StridedTensor<Rule::kOperands> tensor) {
+    step_strided(const __grid_constant__ Given given, const uint8_t* found, StridedTensor<Rule::kOperands> tensor) {
   constexpr int N = Rule::kOperands;
+  const Rule& rule = functor_of(given);
   if (found != nullptr && *found != 0) return;
   uint32_t present = 0;
   for (int k = 0; k < N; k++) present |= tensor.at[k] != nullptr ? 1u << k : 0;
@@ -158,7 +162,10 @@ class Tensors {
       Grid grid;
       grid.x = blocks;
       grid.threads = kThreads;
-      launch(grid, step_tensors<Rule, A>, rule, found, table);
+      if (const Rule* at = nullptr; is_renewed(rule, at))
+        launch(grid, step_tensors<Rule, const Rule*, A>, at, found, table);
+      else
+        launch(grid, step_tensors<Rule, Rule, A>, rule, found, table);
     };
     for (uint32_t i = 0; i < count_; i++) {
       const TensorItem<N>& item = items_[i];
@@ -172,7 +179,11 @@ class Tensors {
       StridedTensor<N> tensor;
       for (uint32_t k = 0; k < N; k++) tensor.at[k] = at[k], tensor.code[k] = item.code[k];
       tensor.walk = Walk<N>(item.nest);
-      launch(grid_for(item.nest.count), step_strided<Rule, A>, rule, found, tensor);
+      const Grid grid = grid_for(item.nest.count);
+      if (const Rule* at = nullptr; is_renewed(rule, at))
+        launch(grid, step_strided<Rule, const Rule*, A>, at, found, tensor);
+      else
+        launch(grid, step_strided<Rule, Rule, A>, rule, found, tensor);
     }
     filler.flush(start);
   }
@@ -202,6 +213,7 @@ class Update final : public Kernel {
     conditional_ = call.has(found_);
   }
 
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     double values[pg::update::kMaxAttrs];
     for (size_t i = 0; i < std::size(Rule<float>::kAttrs); i++) values[i] = attrs_[i](launch.raw);

@@ -131,6 +131,7 @@ __device__ __forceinline__ void check_chances(const FaultSite& fault, int64_t at
 template <class T>
 struct Checked : Function<T, T> {
   static constexpr uint32_t kWidths = 0;
+  static constexpr bool kRenewed = false;
   FaultSite fault;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t at, const T (&p)[1][V], T (&y)[V]) const {
@@ -143,6 +144,7 @@ struct Checked : Function<T, T> {
 template <class T>
 struct Chances : Function<T, T> {
   static constexpr uint32_t kWidths = kRandomWidths<T>;
+  static constexpr bool kRenewed = false;
   Draw d;
   FaultSite fault;
   template <int V>
@@ -219,6 +221,7 @@ class Uniform final : public Kernel {
         high_(call.runtime<double>("high")),
         storage_(storage_of(call.out(0))),
         loop_({typed(call.out(0))}, widths(storage_ == sF64), 1, true) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     with_width(storage_ == sF64, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -248,6 +251,7 @@ class Normal final : public Kernel {
         deviation_(call.runtime<double>("std")),
         wide_(pg::dtype_of(call.out(0)) == PG_F64),
         loop_({typed(call.out(0))}, widths(wide_), 1, true) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     with_width(wide_, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -275,6 +279,7 @@ class RandInt final : public Kernel {
         low_(call.runtime<int64_t>("low")),
         high_(call.runtime<int64_t>("high")),
         loop_({typed(call.out(0))}, Integers::kWidths, 1, true) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     Integers f;
     f.d = seed_(launch);
@@ -361,6 +366,7 @@ class Dropout final : public Kernel {
         loop_({typed(call.out(0)), masked_ ? typed(call.out(1)) : number(), typed(call.in(0))}, widths(wide_), 2,
               true) {}
 
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     if (loop_.count() == 0) return;
     if (!training_(launch.raw)) return keep_all(launch);
@@ -403,6 +409,7 @@ class DropoutMask final : public Kernel {
       : p_(call.runtime<double>("p")),
         step_(call.in(0).stride[0]),
         loop_({typed(call.out(0))}, Keeps::kWidths, 1, true) {}
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     if (loop_.count() == 0) return;
     double p = p_(launch.raw);

@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(kWarp)
 }
 
 struct Widen : Function<uint32_t, int64_t> {
+  static constexpr bool kRenewed = false;
   static constexpr uint32_t kWidths = 2;
   static constexpr bool kAnyOutput = true;
   template <int V>

@@ -6,8 +6,9 @@
 namespace cuda::elementwise {
 namespace {
 
-template <class Op>
+template <class Op, int kParameters>
 struct OneSlope : Function<float, float> {
+  static constexpr bool kRenewed = kParameters > 0;
   static constexpr int kInputs = 2;
   float p[pg::math::kMaxParameters];
   template <int V>
@@ -48,13 +49,14 @@ class Slope final : public Kernel {
         parameters_(call, scalar.program.step[0], scalar.dtype),
         loop_({typed(call.out(0)), typed(call, x_), typed(call, d_)}, wide_ ? 0 : 4) {}
 
+  bool renews() const override { return pg::math::info(op_).parameters > 0; }
   void run(const Launch& launch) override {
     if (wide_) return every<double>(launch);
     if (loop_.width() == 1) return every<float>(launch);
     switch (op_) {
-#define PG_ROW(number, Op, form, ...)                                                   \
-  case pg::math::p##Op:                                                                 \
-    if constexpr (pg::math::form == pg::math::kSlope) return one<pg::math::Op>(launch); \
+#define PG_ROW(number, Op, form, parameters, ...)                                                   \
+  case pg::math::p##Op:                                                                             \
+    if constexpr (pg::math::form == pg::math::kSlope) return one<pg::math::Op, parameters>(launch); \
     break;
       PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
@@ -70,9 +72,9 @@ class Slope final : public Kernel {
     void* const data[3] = {launch.out(0), x_.address(launch), d_.address(launch)};
     elementwise::run(launch.native(), loop_, data, f);
   }
-  template <class Op>
+  template <class Op, int kParameters>
   void one(const Launch& launch) const {
-    OneSlope<Op> f;
+    OneSlope<Op, kParameters> f;
     put_parameters(parameters_, launch, f.p);
     void* const data[3] = {launch.out(0), x_.address(launch), d_.address(launch)};
     run_packets<4>(launch.native(), loop_, data, f);

@@ -37,6 +37,7 @@ class SpecialKernel final : public Kernel {
         wide_(scalar.dtype == PG_F64),
         parameters_(call, scalar.program.step[0], scalar.dtype),
         loop_({typed(call.out(0)), typed(call, input_)}, 0) {}
+  bool renews() const override { return pg::math::info(op_).parameters > 0; }
   void run(const Launch& launch) override { wide_ ? start<double>(launch) : start<float>(launch); }
 
  private:

@@ -35,6 +35,7 @@ class Ternary final : public Kernel {
     loop_ = Loop<4>({typed(call.out(0)), typed(call, input_[0]), typed(call, input_[1]), typed(call, input_[2])},
                     widths_for(dtype_));
   }
+  bool renews() const override { return true; }
   void run(const Launch& launch) override {
     void* const data[4] = {launch.out(0), input_[0].address(launch), input_[1].address(launch),
                            input_[2].address(launch)};

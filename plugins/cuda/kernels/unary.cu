@@ -39,6 +39,7 @@ struct Simple : Function<T, T> {
 
 template <class T>
 struct Predicate : Function<T, Truth> {
+  static constexpr bool kRenewed = false;
   Primitive op;
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const T (&x)[1][V], Truth (&y)[V]) const {
@@ -64,6 +65,7 @@ class Unary final : public Kernel {
         parameters_(call, scalar.program.step[0], dtype_),
         loop_({typed(call.out(0)), typed(call, input_)}, widths_for(dtype_)) {}
 
+  bool renews() const override { return info(op_).parameters > 0; }
   void run(const Launch& launch) override {
     void* const data[2] = {launch.out(0), input_.address(launch)};
     with_compute(dtype_, [&](auto tag) {
@@ -91,8 +93,9 @@ class Unary final : public Kernel {
 // ---- elementary functions ----
 
 // One operator, in packets of four: more are no faster, as the arithmetic of these has to be done too.
-template <class Op>
+template <class Op, int kParameters>
 struct One : Function<float, float> {
+  static constexpr bool kRenewed = kParameters > 0;
   float p[kMaxParameters];
   template <int V>
   __device__ __forceinline__ void operator()(int64_t, const float (&x)[1][V], float (&y)[V]) const {
@@ -130,14 +133,15 @@ class ElementaryKernel final : public Kernel {
         parameters_(call, scalar.program.step[0], scalar.dtype),
         loop_({typed(call.out(0)), typed(call, input_)}, wide_ ? 0 : 4) {}
 
+  bool renews() const override { return info(op_).parameters > 0; }
   void run(const Launch& launch) override {
     void* const data[2] = {launch.out(0), input_.address(launch)};
     if (wide_) return every<double>(launch, data);
     if (loop_.width() == 1) return every<float>(launch, data);
     switch (op_) {
-#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                       \
-  case p##Op:                                                                                \
-    if constexpr (form == kUnary && cost == kCostly) return one<pg::math::Op>(launch, data); \
+#define PG_ROW(number, Op, form, parameters, types, result, cost, ...)                                   \
+  case p##Op:                                                                                            \
+    if constexpr (form == kUnary && cost == kCostly) return one<pg::math::Op, parameters>(launch, data); \
     break;
       PG_PRIMITIVES(PG_ROW)
 #undef PG_ROW
@@ -152,9 +156,9 @@ class ElementaryKernel final : public Kernel {
     put_parameters(parameters_, launch, f.p);
     elementwise::run(launch.native(), loop_, data, f);
   }
-  template <class Op>
+  template <class Op, int kParameters>
   void one(const Launch& launch, void* const (&data)[2]) const {
-    One<Op> f;
+    One<Op, kParameters> f;
     put_parameters(parameters_, launch, f.p);
     run_packets<4>(launch.native(), loop_, data, f);
   }
