@@ -19,9 +19,10 @@ bool by_cudnn(const char* variable, const char* otherwise) {
 
 }  // namespace
 
-// cuDNN's norms convert dense tensors to channels-last and back, in two or three times their memory, and compile about
-// a second a signature; nobody has measured yet that they gain it back.
+// cuDNN's norms convert dense tensors to channels-last and back, in two or three times their memory: on an H200 they
+// take 1.2 to 1.7 times as long as the own kernels.
 bool norms_by_cudnn() { return by_cudnn("PERIGEE_CUDA_NORMS", "own"); }
+bool attention_by_cudnn() { return by_cudnn("PERIGEE_CUDA_ATTENTION", "cudnn"); }
 bool pools_by_cudnn() { return by_cudnn("PERIGEE_CUDA_POOLS", "cudnn"); }
 
 }  // namespace cuda::dnn

@@ -4,8 +4,9 @@
 
 namespace cuda::dnn {
 
-// Environment variables: "cudnn" (the default) or "own"; others throw.
-bool norms_by_cudnn();  // PERIGEE_CUDA_NORMS
-bool pools_by_cudnn();  // PERIGEE_CUDA_POOLS
+// Environment variables: "cudnn" or "own"; others throw.
+bool norms_by_cudnn();      // PERIGEE_CUDA_NORMS
+bool pools_by_cudnn();      // PERIGEE_CUDA_POOLS
+bool attention_by_cudnn();  // PERIGEE_CUDA_ATTENTION
 
 }  // namespace cuda::dnn

@@ -4,6 +4,7 @@
 // Between them own kernels make weights of scores, which stay in float32; a mask is read where it lies, and that of
 // is_causal is never made. Scores exist for some heads at a time only.
 #include "access.cuh"
+#include "kernels/attention_cudnn.hpp"
 #include "kernels/attention_heads.hpp"
 #include "normalise.hpp"
 #include "perigee/kernels/math.hpp"
@@ -200,12 +201,18 @@ class AttentionKernel : public Kernel {
   // A matrix a head in the scratch memory: weights or slopes.
   HeadOperand weights() const { return HeadOperand(heads_.shape, heads_.queries, heads_.keys); }
 
+  // What scores are multiplied by.
+  double scale(const Launch& launch) const {
+    const double given = scale_(launch.raw);
+    if (given != 0) return given;
+    return heads_.width > 0 ? 1 / std::sqrt(static_cast<double>(heads_.width)) : 1;
+  }
+
   ScoreRows rows(const Launch& launch, int64_t block) const {
     ScoreRows r = rows_;
     r.first = block * r.rows;
     r.mask = launch.has(first_ + kMask) ? launch.in<char>(first_ + kMask) : nullptr;
-    r.scale = scale_(launch.raw);
-    if (r.scale == 0) r.scale = heads_.width > 0 ? 1 / std::sqrt(static_cast<double>(heads_.width)) : 1;
+    r.scale = scale(launch);
     if (!launch.has(first_ + kKey)) return r;
     r.key = launch.in<int64_t>(first_ + kKey);
     double p = drop_(launch.raw);
@@ -245,17 +252,18 @@ class AttentionForward final : public AttentionKernel {
  public:
   static void supports(const pg::KernelCall& call) { check(call, kQ); }
   AttentionForward(const pg::KernelCall& call, pg::Plan& plan)
-      : AttentionKernel(call, kQ, 1), has_lse_(call.has_output(1)) {
+      : AttentionKernel(call, kQ, 1), by_cudnn_(call), has_lse_(call.has_output(1)) {
     place_rows(call, nullptr, nullptr);
     score_ = product(heads_.queries, heads_.keys, heads_.width, q_, k_.turned(), statistic_);
     sum_ = product(heads_.queries, heads_.value_width, heads_.keys, weights(), v_, dtype_);
     Scratch scratch;
     scores_at_ = take(scratch, statistic_), weights_at_ = apart() ? take(scratch, dtype_) : scores_at_;
     product_at_ = scratch.take(product_bytes_);
-    plan.workspace = scratch.bytes();
+    plan.workspace = std::max(scratch.bytes(), by_cudnn_.workspace());
   }
 
   void run(const Launch& launch) override {
+    if (by_cudnn_.run(launch, scale(launch), has_lse_)) return;
     auto at = [&](uint64_t piece) { return launch.workspace<char>() + piece; };
     for (int64_t block = 0; block < blocks_.count; block++) {
       ScoreRows r = rows(launch, block);
@@ -270,6 +278,7 @@ class AttentionForward final : public AttentionKernel {
   }
 
  private:
+  AttentionByCudnn by_cudnn_;
   bool has_lse_;
   std::unique_ptr<linalg::Product> score_, sum_;
   uint64_t scores_at_, weights_at_, product_at_;

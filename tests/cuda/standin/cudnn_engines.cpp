@@ -18,7 +18,7 @@ void refuse_graphs(bool refuse) { refuses = refuse; }
 namespace dnn {
 namespace {
 
-enum Engine { kTensorCores = kTensorCoreEngine, kAtomic, kPlain, kLast, kFused, kAtomicNorm, kNorm, kPool };
+enum Engine { kTensorCores = kTensorCoreEngine, kAtomic, kPlain, kLast, kFused, kAtomicNorm, kNorm, kPool, kAttention };
 
 const Object& first_operation(const Object& graph) { return *graph.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)[0]; }
 
@@ -92,6 +92,10 @@ std::vector<std::shared_ptr<Object>> find_engines(const Ref& graph, cudnnBackend
   if (refuses) return {};
   if (is_norm(first_operation(*graph))) return find_norms(graph, mode);
   if (is_resample(first_operation(*graph))) return find_pools(graph, mode);
+  if (is_matmul(first_operation(*graph))) {
+    if (mode != CUDNN_HEUR_MODE_A || !is_attention(*graph)) return {};
+    return {config(graph, kAttention, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE})};
+  }
   if (!is_convolution(first_operation(*graph))) return {};
   Graph g(*graph);
   if (g.operations.size() > 1) {
@@ -110,6 +114,8 @@ cudnnStatus_t check_plan(Object& plan) {
   const Object& graph = *chosen->part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   if (is_norm(first_operation(graph))) {
     if (auto status = check_norm_plan(plan, chosen->engine, graph); status != CUDNN_STATUS_SUCCESS) return status;
+  } else if (is_matmul(first_operation(graph))) {
+    plan.workspace = 16;
   } else if (!is_resample(first_operation(graph))) {
     Graph g(graph);
     if (!g.takes(chosen->engine)) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not take the graph");

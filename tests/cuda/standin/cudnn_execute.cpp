@@ -134,6 +134,7 @@ void compute(const Object& plan, const std::map<int64_t, void*>& addresses) {
   const std::vector<Ref>& operations = graph_of(plan).parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
   if (is_norm(*operations[0])) return compute_norm(*operations[0], addresses);
   if (is_resample(*operations[0])) return compute_resample(*operations[0], addresses);
+  if (is_matmul(*operations[0])) return compute_attention(graph_of(plan), addresses);
   ConvolutionView v(*operations[0]);
   bool forward = v.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
   bool data = v.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;

@@ -53,12 +53,27 @@ const std::map<cudnnBackendDescriptorType_t, std::vector<Rule>>& rules() {
         {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, kPart, 1, 1, true}}},
       {CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
        {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1, true},
-        {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, true}}},
+        {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, true},
+        {CUDNN_ATTR_POINTWISE_AXIS, kInt, 1, 1, false}}},
       {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kPart, 1, 1, true},
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kPart, 1, 1, true},
-        {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kPart, 1, 1, false},
+        {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, kPart, 1, 1, false},
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kPart, 1, 1, true}}},
+      {CUDNN_BACKEND_MATMUL_DESCRIPTOR, {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, true}}},
+      {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_MATMUL_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_MATMUL_ADESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_MATMUL_BDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_MATMUL_CDESC, kPart, 1, 1, true}}},
+      {CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+       {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, 1, true},
+        {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, true}}},
+      {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_REDUCTION_DESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kPart, 1, 1, true},
+        {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kPart, 1, 1, true}}},
       {CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, 1, 1, true},
         {CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE, 1, 1, true},
@@ -149,8 +164,8 @@ cudnnStatus_t check_window(const Object& object) {
 cudnnStatus_t check_graph(const Object& object) {
   std::map<int64_t, const Object*> seen;
   for (const Ref& operation : object.parts.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
-    bool known =
-        is_convolution(*operation) || is_pointwise(*operation) || is_norm(*operation) || is_resample(*operation);
+    bool known = is_convolution(*operation) || is_pointwise(*operation) || is_norm(*operation) ||
+                 is_resample(*operation) || is_matmul(*operation) || is_reduction(*operation);
     if (!known) return bad("not an operation");
     for (const auto& [name, parts] : operation->parts) {
       for (const Ref& part : parts) {
@@ -204,6 +219,7 @@ size_t bytes_of(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_DATA_TYPE:
     case CUDNN_TYPE_CONVOLUTION_MODE:
     case CUDNN_TYPE_POINTWISE_MODE:
+    case CUDNN_TYPE_REDUCTION_OPERATOR_TYPE:
     case CUDNN_TYPE_NAN_PROPOGATION:
     case CUDNN_TYPE_RESAMPLE_MODE:
     case CUDNN_TYPE_PADDING_MODE:

@@ -140,4 +140,11 @@ cudnnStatus_t check_plan(Object& plan);  // refuses, or sets the workspace
 cudnnStatus_t execute(const Ref& plan, const Object& pack, cudaStream_t stream);
 void compute(const Object& plan, const std::map<int64_t, void*>& addresses);
 
+// ---- attention ----
+
+bool is_matmul(const Object& operation);
+bool is_reduction(const Object& operation);
+bool is_attention(const Object& graph);
+void compute_attention(const Object& graph, const std::map<int64_t, void*>& addresses);
+
 }  // namespace standin::dnn

@@ -43,6 +43,8 @@ Number number_of(cudnnDataType_t type) {
     case CUDNN_DATA_DOUBLE: return Number::kF64;
     case CUDNN_DATA_HALF: return Number::kF16;
     case CUDNN_DATA_BFLOAT16: return Number::kBf16;
+    case CUDNN_DATA_INT32: return Number::kI32;
+    case CUDNN_DATA_BOOLEAN: return Number::kB8;
     default: return Number::kNone;
   }
 }
@@ -144,20 +146,22 @@ cudnnStatus_t check_convolution(const Object& operation) {
 
 cudnnStatus_t check_pointwise(const Object& operation) {
   const Object* mode = operation.part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-  if (mode == nullptr || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
-      mode->value<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE) != CUDNN_POINTWISE_ADD) {
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "additions only");
+  if (mode == nullptr || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR) {
+    return refuse(CUDNN_STATUS_BAD_PARAM, "no mode");
   }
-  for (int name : {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-                   CUDNN_ATTR_OPERATION_POINTWISE_YDESC}) {
+  for (int name : {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_YDESC}) {
     if (!is_tensor(operation.part(name))) return refuse(CUDNN_STATUS_BAD_PARAM, "not a tensor");
   }
   TensorView x(*operation.part(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)),
-      b(*operation.part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)),
       y(*operation.part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
-  bool fits = x.shape == y.shape && b.shape.size() == y.shape.size();
-  for (size_t i = 0; fits && i < y.shape.size(); i++) fits = b.shape[i] == 1 || b.shape[i] == y.shape[i];
-  return fits ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_BAD_PARAM, "addends do not fit together");
+  bool fits = x.shape == y.shape;
+  for (int name : {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_ATTR_OPERATION_POINTWISE_TDESC}) {
+    if (!is_tensor(operation.part(name))) continue;
+    TensorView b(*operation.part(name));
+    fits = fits && b.shape.size() == y.shape.size();
+    for (size_t i = 0; fits && i < y.shape.size(); i++) fits = b.shape[i] == 1 || b.shape[i] == y.shape[i];
+  }
+  return fits ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_BAD_PARAM, "operands do not fit together");
 }
 
 }  // namespace standin::dnn

@@ -18,10 +18,17 @@ void refuse_products_below(uint32_t bytes);
 void refuse_epilogues(bool refuse);  // of products
 void refuse_graphs(bool refuse);     // of cuDNN
 
-enum class Number { kNone, kF32, kF64, kF16, kBf16 };
+enum class Number { kNone, kF32, kF64, kF16, kBf16, kI32, kB8 };
 
 inline int64_t number_bytes(Number type) {
-  return type == Number::kF64 ? 8 : type == Number::kF32 ? 4 : type == Number::kNone ? 0 : 2;
+  switch (type) {
+    case Number::kNone: return 0;
+    case Number::kB8: return 1;
+    case Number::kF64: return 8;
+    case Number::kF32:
+    case Number::kI32: return 4;
+    default: return 2;
+  }
 }
 
 inline double read_number(Number type, const void* data, int64_t i) {

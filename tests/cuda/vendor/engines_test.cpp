@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cudnn/attention_graph.hpp"
 #include "cudnn/conv_graph.hpp"
 #include "cudnn/norm_graph.hpp"
 #include "cudnn/pool_graph.hpp"
@@ -26,7 +27,10 @@ template <class Graph>
 Found engines(const Graph& operation) {
   Found found;
   Descriptor device = vendor_test::described_gpu(), graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, *operation.operations()[0]).finalize();
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (const Descriptor* each : operation.operations()) raw.push_back(each->get());
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data());
+  graph.finalize();
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
@@ -80,6 +84,29 @@ TEST_CASE("cuDNN has engines for batch norms in training, where the channels of 
       int64_t whole = 16 / pg::dtype_bytes(dtype);
       CHECK(engines(NormGraph(norm(kind, dtype, 3 * whole))).offered > 0);
       CHECK(engines(NormGraph(norm(kind, dtype, 3 * whole + whole / 2))).offered == 0);
+    }
+  }
+}
+
+TEST_CASE("cuDNN has engines for attention of 16-bit floats") {
+  if (dlopen(CUDA_DRIVER_STUB, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    WARN("without the toolkit's stub of the driver's library cuDNN says nothing of engines that compile");
+    return;
+  }
+  for (uint32_t dtype : {PG_F16, PG_BF16}) {
+    for (bool causal : {false, true}) {
+      for (int64_t positions : {1024, 77, 1}) {
+        for (int64_t width : {64, 128, 8}) {
+          AttentionShape s;
+          s.dtype = dtype, s.causal = causal;
+          s.q = {2, 12, positions, width}, s.k = {2, 12, 255, width}, s.v = {2, 12, 255, 128};
+          s.q_stride = {positions * 36 * width, width, 36 * width, 1};  // a part of a projection
+          s.k_stride = dense_strides(s.k), s.v_stride = dense_strides(s.v);
+          CAPTURE(pg::dtype_name(dtype), causal, positions, width);
+          REQUIRE(s.is_cudnns());
+          CHECK(engines(AttentionGraph(s)).offered > 0);
+        }
+      }
     }
   }
 }

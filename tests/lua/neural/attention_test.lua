@@ -42,6 +42,43 @@ test("dropout drops weights: the same ones in both directions, others at the nex
   t.raises(function() pg.scaled_dot_product_attention(q, k, v, { dropout_p = 2 }) end, "expected 0 to 1")
 end)
 
+-- Where a device computes them in another kernel: by what float32 gives on the CPU. Parts of one projection, of odd
+-- lengths, at addresses that are not aligned, and alone.
+test("16-bit floats, with their gradients", function(t)
+  for _, dtype in ipairs { "float16", "bfloat16" } do
+    local allowed = dtype == "float16" and 4e-3 or 3e-2
+    for _, s in ipairs { { 2, 3, 37, 37, 16, 16 }, { 1, 2, 64, 100, 64, 32 }, { 2, 1, 1, 130, 8, 24 }, { 1, 1, 70, 3, 128, 8 },
+                         { 2, 2, 9, 5, 20, 20 } } do
+      local n, heads, queries, keys, width, values = unpack(s)
+      for _, causal in ipairs { false, true } do
+        for offset = 0, 1 do
+          local all = {}
+          for i, size in ipairs { { queries, width }, { keys, width }, { keys, values } } do
+            local flat = pg.randn({ n * size[1] * heads * size[2] + offset }):to(dtype)
+            all[i] = flat[{ { 1 + offset, -1 } }]:reshape(n, size[1], heads, size[2]):transpose(2, 3)
+          end
+          local options = { is_causal = causal, scale = offset == 1 and 0.3 or nil }
+          local function run(inputs)
+            for i, x in ipairs(inputs) do inputs[i] = x:detach():requires_grad_() end
+            local y = pg.scaled_dot_product_attention(inputs[1], inputs[2], inputs[3], options)
+            return { y, pg.grad((y:to("float32") ^ 2):sum(), inputs) }
+          end
+          local wide = {}
+          for i, x in ipairs(all) do wide[i] = x:cpu():to("float32") end
+          local got, expected = run(all), pg.device("cpu", function() return run(wide) end)
+          for i, x in ipairs(got) do
+            t.equal(x.dtype, dtype)
+            local off = (x:cpu():to("float32") - expected[i]):abs():amax():item()
+            local most = expected[i]:abs():amax():item()
+            t.ok(off <= allowed * math.max(most, 0.1), ("%s {%s} causal %s offset %d, result %d: off by %g of %g"):format(
+              dtype, table.concat(s, ", "), tostring(causal), offset, i, off, most))
+          end
+        end
+      end
+    end
+  end
+end)
+
 test("memory is linear in the sequence", function(t)
   pg.device("cpu", function() -- whose kernel it is about
     local q = pg.randn { 1, 1, 20000, 2 }
