@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Perigee's half of the GPU benchmark: perigee turns.lua DEVICE full|small ITEM. It makes the item's rows ready and
 -- says so, then measures a block of one whenever it is told to, so that both halves take turns. turns.py is PyTorch's
--- half; an item has the same rows in both.
+-- half; an item has the same rows in both. With one more argument, "compiled", only rows of steps that pg.compile takes.
 
 local pg = require "perigee"
 local native = require "perigee.native"
 
-local device, small, item = arg[1] or "cuda:0", arg[2] == "small", arg[3]
+local device, small, item, compiled = arg[1] or "cuda:0", arg[2] == "small", arg[3], arg[4] == "compiled"
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
 local BLOCK = small and 0 or 0.04 -- seconds, or one call
 local BURST = 200 -- calls that a device's queue takes without waiting
@@ -17,7 +17,7 @@ local function say(...)
 end
 local function one_line(text) return (tostring(text):gsub("%s+", " ")) end
 
-local b = { device = device, small = small }
+local b = { device = device, small = small, compiled = compiled }
 local rows, order = {}, {}
 
 function b.size(n) return small and math.max(4, math.floor(n / 64)) or n end
@@ -37,7 +37,8 @@ function b.classes(n, ...) return pg.randint(0, n, { ... }, { device = device })
 -- A row: run() is one call; `amount` of the unit are done in one where more is better (bytes for GB/s, operations for
 -- TFLOP/s). Its first calls are made here: what they find out once is not measured.
 local UNITS = { ["GB/s"] = 1e-9, ["TFLOP/s"] = 1e-12, ["1/s"] = 1, ms = 1e3, us = 1e6, ns = 1e9 }
-function b.row(name, unit, run, amount)
+function b.row(name, unit, run, amount, pure)
+  if compiled and not pure then return end
   local ok, err = pcall(function()
     for _ = 1, 3 do run() end
     pg.synchronize(device)
@@ -60,6 +61,7 @@ end
 
 -- How long the host is busy with a call: bursts that the device's queue takes without waiting.
 function b.launches(name, run)
+  if compiled then return end
   for _ = 1, 1000 do run() end
   rows[name] = function()
     pg.synchronize(device)

@@ -12,7 +12,8 @@ from turns import Side
 ITEMS = ("launch", "copies", "matmul", "elementwise", "reductions", "softmax", "attention", "layer_norm", "gpt2", "resnet50",
          "norm_pool", "adam", "small_models", "convolution", "matmul_tf32", "convolution_tf32", "resnet50_f32",
          "resnet50_tf32", "gpt2_f32", "gpt2_tf32")
-OURS, EAGER, COMPILED = "Perigee", "PyTorch", "torch.compile"
+OURS, OURS_COMPILED, EAGER, COMPILED = "Perigee", "pg.compile", "PyTorch", "torch.compile"
+MODELS = ("gpt2", "resnet50", "small_models", "gpt2_f32", "resnet50_f32", "gpt2_tf32", "resnet50_tf32")  # have steps
 WAYS = {"cuDNN": "cudnn", "own kernels": "own"}  # of batch norm and pooling
 ROUNDS, PREPARATION, BLOCK = 5, 150, 30  # of a row; seconds at most until a side is ready, and for a block
 # What torch.compile takes longest for comes first; a process each, so many at a time.
@@ -25,12 +26,16 @@ def _sides(check, item):
     size = "small" if check.small else "full"
     ours = [check.perigee, os.path.join(folder, "turns.lua"), check.device, size, item]
     sides = [(OURS, ours, check.env)]
+    if item in MODELS:
+        sides.append((OURS_COMPILED, ours + ["compiled"], check.env))
     for name, way in WAYS.items() if item == "norm_pool" else ():
         sides.append((name, ours, dict(check.env, PERIGEE_CUDA_NORMS=way, PERIGEE_CUDA_POOLS=way)))
     if check.torch_device:
         theirs = [check.python, os.path.join(folder, "turns.py"), check.torch_device, size]
         # With the environment as it was: it brings libraries of its own.
-        sides += [(EAGER, theirs + ["eager", item], None), (COMPILED, theirs + ["compiled", item], None)]
+        sides.append((EAGER, theirs + ["eager", item], None))
+        if check.options.compile:
+            sides.append((COMPILED, theirs + ["compiled", item], None))
     return sides
 
 
@@ -59,7 +64,7 @@ def _tell(part, item, sides):
     for side in sides:
         problems = side.failures + ([(item, side.dead)] if side.dead else [])
         for name, message in problems:
-            if side.name == OURS or side.name in WAYS:
+            if side.name in (OURS, OURS_COMPILED) or side.name in WAYS:
                 part.fail("%s: %s" % (side.name, name), message)
             else:
                 part.note("%s: %s: %s" % (side.name, name, message))
@@ -101,10 +106,10 @@ class Table:
         part.tables = []
         rows = []
         for row, (unit, better) in self.units.items():
-            ours, eager, compiled = (self.of(side, row) for side in (OURS, EAGER, COMPILED))
-            rows.append([row, unit, _spread(ours), _spread(eager), _spread(compiled),
-                         _ratio(ours, eager, better == "more"), _ratio(ours, compiled, better == "more")])
-        part.table(title, ["", "unit", OURS, EAGER, COMPILED, "to eager", "to compile"], rows)
+            sides = ours, own, eager, compiled = [self.of(side, row) for side in (OURS, OURS_COMPILED, EAGER, COMPILED)]
+            rows.append([row, unit, *map(_spread, sides), _ratio(ours, eager, better == "more"),
+                         _ratio(own or ours, compiled, better == "more")])
+        part.table(title, ["", "unit", OURS, OURS_COMPILED, EAGER, COMPILED, "to eager", "to compile"], rows)
         cudnn, own = WAYS
         ways = [[row, self.units[row][0], _spread(self.of(cudnn, row)), _spread(values),
                  _ratio(values, self.of(cudnn, row), self.units[row][1] == "more")]
@@ -120,7 +125,7 @@ def bench(check, part, limit):
     end, longest, table = time.monotonic() + limit, 0.0, Table()
     if not check.torch_device:
         part.note("no PyTorch to compare with")
-    elif not check.small:
+    elif not check.small and check.options.compile:
         if not check.compiling:
             check.compiling = process.Background(compile_ahead, check)
         if check.compiling.wait(limit * 0.4) is None:
@@ -131,15 +136,16 @@ def bench(check, part, limit):
     part.note("%d rounds by turns, %s sizes; medians, least to most. Ratios over 1: Perigee is that much faster. PyTorch "
               "as its users get it fastest: channels-last, fused optimizers, cudnn.benchmark." %
               (rounds, "small" if check.small else "full"))
-    for at, item in enumerate(ITEMS):
+    items = check.options.items or ITEMS
+    for at, item in enumerate(items):
         start = time.monotonic()
         if end - start < 10 or (end - start < longest and not check.rehearsal):
-            part.note("no time was left for " + ", ".join(ITEMS[at:]))
+            part.note("no time was left for " + ", ".join(items[at:]))
             break
         sides = _measure(check, _sides(check, item), rounds, end)
         _tell(part, item, sides)
         table.add(sides)
-        part.passed += len(sides[0].values)
+        part.passed += sum(len(side.values) for side in sides if side.name in (OURS, OURS_COMPILED))
         table.show(part, "Perigee and PyTorch")
         check.save()
         longest = max(longest, time.monotonic() - start)

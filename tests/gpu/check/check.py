@@ -175,7 +175,7 @@ def begin_build(check, names, at):
 
 def begin_compiling(check, names, at):
     """torch.compile, beside what is not measured."""
-    if "bench" in names[at + 1:] and names[at] != "smoke" and check.torch_device and not check.small:
+    if "bench" in names[at + 1:] and names[at] != "smoke" and check.torch_device and not check.small and check.options.compile:
         check.compiling = check.compiling or process.Background(bench.compile_ahead, check)
 
 

@@ -78,12 +78,15 @@ return function(b)
       local logits = model(x)
       return nn.cross_entropy(logits:reshape(-1, logits:size(-1)), y)
     end
-    b.row(name, unit, function()
+    local function step()
       optimizer:zero_grad()
       local l = dtype and pg.amp.autocast({ dtype = dtype }, loss) or loss()
       l:backward()
       optimizer:step()
-    end, amount)
+      return l
+    end
+    local run = b.compiled and pg.compile(step) or step
+    b.row(name, unit, function() run() end, amount, true)
   end
   local function adam(parameters) return optim.Adam { parameters, lr = 1e-3 } end
 
