@@ -8,6 +8,7 @@
 
 #include "base/ambient.hpp"
 #include "base/rng.hpp"
+#include "tensor/dropped.hpp"
 #include "tensor/tensor.hpp"
 
 namespace perigee {
@@ -100,6 +101,7 @@ bool Captured::run(Plan& plan, const CallMemory& memory, Running& running) {
     look(memory);
     return false;
   }
+  if (!is_present(memory)) return false;  // launches one by one tell whose memory is missing
   if (!pieces_.empty() && (stale_ || !is_as_seen(memory) || has_frozen_changes(plan))) drop();
   if (pieces_.empty()) {
     if (captures_ == most_captures)
@@ -117,22 +119,30 @@ bool Captured::run(Plan& plan, const CallMemory& memory, Running& running) {
   return true;
 }
 
+// Memory may be given back and taken again elsewhere while its storage stays (tensor/dropped.hpp).
+Captured::Where Captured::where(const Tensor& x) {
+  const Block* block = x.storage->block;
+  return {x.storage.get(), x.offset, block != nullptr ? block->buffer : 0, block != nullptr ? block->offset : 0};
+}
+
+bool Captured::is_present(const CallMemory& memory) const {
+  for (const Stand& stand : stands_)
+    if (stand.outside && is_dropped(*memory.tensors[stand.base]->storage)) return false;
+  return true;
+}
+
 // Where tensors from outside are now.
 void Captured::look(const CallMemory& memory) {
   seen_.clear();
   for (const Stand& stand : stands_)
-    if (stand.outside) {
-      const Tensor& x = *memory.tensors[stand.base];
-      seen_[stand.base] = {x.storage.get(), x.offset};
-    }
+    if (stand.outside) seen_[stand.base] = where(*memory.tensors[stand.base]);
 }
 
 bool Captured::is_as_seen(const CallMemory& memory) {
   if (ambient().stream != stream_) return false;
   for (const Stand& stand : stands_) {
     if (!stand.outside || stand.moves) continue;
-    const Tensor& x = *memory.tensors[stand.base];
-    if (x.storage.get() == stand.held.get() && x.offset == stand.offset) continue;
+    if (where(*memory.tensors[stand.base]) == stand.at) continue;
     moving_.insert(stand.base);
     why_ = "a tensor that it was captured with lies elsewhere";
     return false;
@@ -160,7 +170,7 @@ void Captured::place_operands(Plan& plan) {
       Tensor& x = *plan.operands[o].tensor;
       const int64_t offset = plan.operands[o].place.offset;
       x.storage = stand.moves ? stand.own : stand.held;
-      x.offset = stand.moves ? offset - stand.low : offset + stand.offset;
+      x.offset = stand.moves ? offset - stand.low : offset + stand.at.offset;
     }
 }
 

@@ -44,6 +44,13 @@ class Captured final : public CaptureLog {
   static void end_all();  // at shutdown, before devices are closed
 
  private:
+  // The memory of a tensor from outside.
+  struct Where {
+    const Storage* storage = nullptr;
+    int64_t offset = 0;
+    uint64_t buffer = 0, begin = 0;  // of the storage's block
+    bool operator==(const Where&) const = default;
+  };
   // A base of operands that do not lie in the arena: where captured work finds it.
   struct Stand {
     bool outside = false, written = false, moves = false;
@@ -51,8 +58,8 @@ class Captured final : public CaptureLog {
     int64_t low = 0, high = 0;  // bytes of it that operands cover, from where it begins
     std::vector<uint32_t> operands;
     StorageRef held;  // of one that stays where it is
-    int64_t offset = 0;
-    StorageRef own;  // of one that moves: a copy, of the bytes from low to high
+    Where at;         // and that is where
+    StorageRef own;   // of one that moves: a copy, of the bytes from low to high
   };
   // A captured launch, as pg_capture is asked about it.
   struct Entry {
@@ -77,7 +84,9 @@ class Captured final : public CaptureLog {
     bool written = false;           // the block has what `image` has
   };
 
+  static Where where(const Tensor& x);
   bool is_eligible(const Plan& plan);
+  bool is_present(const CallMemory& memory) const;
   void look(const CallMemory& memory);
   bool is_as_seen(const CallMemory& memory);
   bool has_frozen_changes(const Plan& plan);
@@ -104,9 +113,9 @@ class Captured final : public CaptureLog {
   std::string barred_, why_;  // why nothing is captured; why something was captured anew
   StorageRef arena_;          // as it was laid out
   std::vector<Stand> stands_;
-  std::map<uint32_t, std::pair<const Storage*, int64_t>> seen_;  // where tensors from outside were the first time
-  std::set<uint32_t> moving_;                                    // those that have been elsewhere since
-  std::set<uint32_t> cut_;  // launches whose numbers changed, and that keep those they were captured with
+  std::map<uint32_t, Where> seen_;  // where tensors from outside were the first time
+  std::set<uint32_t> moving_;       // those that have been elsewhere since
+  std::set<uint32_t> cut_;          // launches whose numbers changed, and that keep those they were captured with
   std::vector<Piece> pieces_;
   std::vector<std::vector<uint8_t>> frozen_;  // by step: run-time attributes that it keeps
   StorageRef block_;

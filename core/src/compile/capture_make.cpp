@@ -95,10 +95,9 @@ void Captured::make_room(const CallMemory& memory) {
     if (stand.outside) {
       const Tensor& x = *memory.tensors[stand.base];
       const auto seen = seen_.find(stand.base);
-      const bool stays =
-          seen != seen_.end() && seen->second.first == x.storage.get() && seen->second.second == x.offset;
+      stand.at = where(x);
+      const bool stays = seen != seen_.end() && seen->second == stand.at;
       stand.moves = !stand.written && (!stays || moving_.contains(stand.base));
-      stand.offset = x.offset;
       if (!stand.moves) stand.held = x.storage;
     }
     if (stand.moves) stand.own = allocate(*device_, static_cast<uint64_t>(stand.high - stand.low), "pg.compile");

@@ -299,6 +299,33 @@ test("memory that has been given back is not read", function(t)
   t.equal(step()[1]:item(), 3)
 end)
 
+test("memory that was taken again elsewhere is read there, where plans are captured", function(t)
+  t.uncompiled()
+  local device = pg.device() ~= "cpu" and pg.device() or pg.devices("sim")[1] and pg.devices("sim")[1].name
+  if not device then t.skip("there is no second device") end
+  pg.device(device, function()
+    local x, w = pg.randn { 4096 }, pg.zeros { 4096 }
+    local step = pg.compile(function()
+      w:add_(x)
+      return x * 2
+    end)
+    for _ = 1, 4 do step() end
+    t.ok(step:stats().hits > 0)
+    for _, moved in ipairs { x, w } do
+      native.dist.drop_memory(moved)
+      t.raises(function() step() end, "has been given back")
+      local there = pg.full({ 4096 }, -7) -- where it was
+      native.dist.renew_memory(moved)
+      x:fill_(3)
+      w:fill_(1)
+      for i = 1, 3 do
+        t.equal({ step():sum():item(), w:sum():item() }, { 6 * 4096, (1 + 3 * i) * 4096 })
+      end
+      t.equal(there:sum():item(), -7 * 4096)
+    end
+  end)
+end)
+
 test("random functions", function(t)
   t.uncompiled()
   local only = tonumber(os.getenv "PERIGEE_FUSED_ONE")

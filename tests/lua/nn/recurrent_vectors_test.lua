@@ -7,6 +7,7 @@ local nn = pg.nn
 
 local folder = debug.getinfo(1, "S").source:match("^@(.*)lua/[^/]*/[^/]*$") .. "recurrent/data/"
 local tensors = pg.load(folder .. "recurrent.safetensors")
+for name, x in pairs(tensors) do tensors[name] = x:to(pg.device()) end
 local file = assert(io.open(folder .. "recurrent.json", "rb"))
 local cases = json(file:read("*a"))
 file:close()

@@ -150,8 +150,8 @@ end)
 test("memory is what the elements take", function(t)
   local x = turned(512, 512)
   collectgarbage() pg.memory.empty_cache()
-  local before = pg.memory.stats("cpu").live
+  local before = pg.memory.stats().live
   local y = x + x
-  t.equal(pg.memory.stats("cpu").live - before, 512 * 512 * 4)
+  t.equal(pg.memory.stats().live - before, 512 * 512 * 4)
   y:free()
 end)
