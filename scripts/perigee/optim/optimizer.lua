@@ -169,9 +169,8 @@ local function zeros_for(attributes, slot, p, device)
   if own then return device and own:to(device) or own end
   local narrow = p.dtype == "float16" or p.dtype == "bfloat16"
   local dtype = narrow and "float32" or p.dtype
-  device = device or p.device
-  if device ~= p.device then return pg.zeros(p.shape, { dtype = dtype, device = device }) end
-  return pg.device(device, pg.zeros_like, { p, dtype = dtype })
+  if device and device ~= p.device then return pg.zeros(p.shape, { dtype = dtype, device = device }) end
+  return pg.zeros_like { p, dtype = dtype }
 end
 
 -- Parameters with gradients, collected by the number of the step they are at: as a rule all at the same one.

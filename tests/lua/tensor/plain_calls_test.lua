@@ -47,7 +47,7 @@ test("ranges of numbers", function(t)
 end)
 
 test("tensors in the shape of another", function(t)
-  local x = pg.arange(2)
+  local x = pg.arange(2, { device = "cpu" })
   t.equal(x:zeros_like(), { 0, 0 })
   t.equal(pg.ones_like(x), { 1, 1 })
   t.equal(x:full_like(5), { 5, 5 })
@@ -214,7 +214,7 @@ test("writes in graphs", function(t)
 end)
 
 test("a scope of another device writes where the tensor is", function(t)
-  local x, far = pg.zeros(2, 2), pg.zeros({ 2, 2 }, { device = "sim:0" })
+  local x, far = pg.zeros({ 2, 2 }, { device = "cpu" }), pg.zeros({ 2, 2 }, { device = "sim:0" })
   pg.device("sim:0", function()
     x[1] = 3
     x[2]:fill_(1)
