@@ -7,6 +7,7 @@
 #include "group.cuh"
 #include "loss.cuh"
 #include "perigee/kernels/math.hpp"
+#include "stretch.cuh"
 
 namespace cuda {
 namespace {
@@ -217,6 +218,59 @@ __global__ void __launch_bounds__(kReduceThreads, 2) cross_entropy_slopes(const 
   }
 }
 
+// The same of long rows whose elements lie together, without label smoothing; a block has a row.
+constexpr int64_t kLongGrad = 4096;
+
+template <class S>
+__global__ void __launch_bounds__(kReduceThreads, 2) cross_entropy_long(const __grid_constant__ GradArguments a) {
+  using C = typename Access<S>::C;
+  constexpr int W = Stretch<S>::kWidth;
+  LossSum total{0, 1};
+  if (a.totals != nullptr) {
+    LossSum own{0, 0};
+    if (static_cast<int64_t>(threadIdx.x) < a.total_blocks) own = a.totals[threadIdx.x];
+    total = block_sum(own);
+  }
+  int lane = static_cast<int>(threadIdx.x);
+  for (int64_t line = blockIdx.x; line < a.lines.lines.count; line += gridDim.x) {
+    keep_rolled(line);
+    int64_t at[kLineOperands];
+    a.lines.lines.locate(line, at);
+    const LineGrad<C> grad(a, total, line, at, lane == 0);
+    const char* logs = a.logs + at[1] * int64_t{sizeof(S)};
+    char* out = a.out + at[0] * int64_t{sizeof(S)};
+    Stretch<S> part(logs, a.lines.length, lane, kReduceThreads);
+    bool aligned = same_cut(logs, out), counts = grad.target >= 0;
+    auto of = [&](C log, int64_t c) {
+      C d = power_of<S>(log) * grad.factor;
+      return counts ? c == grad.target ? d - grad.hit : d : C(0);
+    };
+    part.template each<4>(false, [&](auto count, int64_t place) {
+      constexpr int M = decltype(count)::value;
+      uint4 raw[M];
+      read_packets<S>(logs, place, part.apart(), true, raw);
+#pragma unroll
+      for (int m = 0; m < M; m++) {
+        // Where in the packet the target is, if it is there.
+        int64_t first = place + m * part.apart(), off = grad.target - first;
+        int hit = off >= 0 && off < W ? static_cast<int>(off) : -1;
+        C values[W];
+        unpack_packet<S>(raw[m], values);
+#pragma unroll
+        for (int w = 0; w < W; w++) values[w] = counts ? power_of<S>(values[w]) * grad.factor : C(0);
+        if (hit >= 0) {
+#pragma unroll
+          for (int w = 0; w < W; w++) values[w] -= w == hit ? grad.hit : C(0);
+        }
+        write_elements<S>(out, first, aligned, values);
+      }
+    });
+    part.each_single([&](int64_t i) {
+      set_element<S>(out + i * int64_t{sizeof(S)}, of(element<S>(logs + i * int64_t{sizeof(S)}), i));
+    });
+  }
+}
+
 class CrossEntropyGrad final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) {
@@ -254,6 +308,12 @@ class CrossEntropyGrad final : public Kernel {
       a.total_blocks = blocks.x;
       a.totals = launch.workspace<LossSum>();
       launch(blocks, total_weights, a.loss, a.lines.lines, common_.classes, launch.workspace<LossSum>());
+    }
+    const LineArguments& l = a.lines;
+    if (l.columns == 0 && l.step[0] == 1 && l.step[1] == 1 && l.length >= kLongGrad && a.loss.smoothing == 0) {
+      grid.x = static_cast<uint32_t>(std::min(l.lines.count, kMaxBlocks));
+      with_float(dtype_, [&](auto tag) { launch(grid, cross_entropy_long<typename decltype(tag)::type>, a); });
+      return;
     }
     with_float_storage(dtype_, [&](auto tag) { launch(grid, cross_entropy_slopes<typename decltype(tag)::type>, a); });
   }

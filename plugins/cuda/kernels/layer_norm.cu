@@ -5,6 +5,7 @@
 #include "access.cuh"
 #include "group.cuh"
 #include "normalise.hpp"
+#include "stretch.cuh"
 
 namespace cuda {
 namespace {
@@ -190,6 +191,174 @@ __global__ void __launch_bounds__(kReduceThreads, 2) layer_norm_rows(RowArgument
   }
 }
 
+// ---- rows in registers ----
+
+// Rows of packets, of at most 32 E elements, E a lane of the warp that has the row: read once. Weights and biases are
+// packets too.
+constexpr int kRowLanes = 32;
+
+// W of a vector's elements, of the storage of x or of float32; `absent` where there is no vector.
+template <class S, int W>
+__device__ __forceinline__ void read_affine(const char* at, uint32_t dtype, uint32_t own, int32_t i, float absent,
+                                            float (&values)[W]) {
+  if (at == nullptr) {
+#pragma unroll
+    for (int w = 0; w < W; w++) values[w] = absent;
+  } else if (sizeof(S) == 4 || dtype == own) {
+    unpack_packet<S>(read_packet(at + i * int64_t{sizeof(S)}), values);
+  } else {
+#pragma unroll
+    for (int w = 0; w < W; w += 4) unpack_packet<float>(read_packet(at + (i + w) * int64_t{4}), values + w);
+  }
+}
+
+template <class S, int E>
+__global__ void __launch_bounds__(kReduceThreads, 2) layer_norm_kept(const __grid_constant__ RowArguments<1> a) {
+  constexpr int W = Access<S>::kWidth, P = E / W, kRows = kReduceThreads / kRowLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kRowLanes, warp = static_cast<int>(threadIdx.x) / kRowLanes;
+  const auto size = static_cast<int32_t>(a.size);
+  const double share = 1 / static_cast<double>(size);
+  for (int64_t row = int64_t{blockIdx.x} * kRows + warp; row < a.count; row += int64_t{gridDim.x} * kRows) {
+    keep_rolled(row);
+    int64_t start[1];
+    a.rows.locate(row, start);
+    const char* x = a.x[0] + start[0] * int64_t{sizeof(S)};
+    char* y = a.y + row * a.size * int64_t{sizeof(S)};
+    uint4 raw[P];
+    float values[P][W], sums[P];
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      int32_t i = (p * kRowLanes + lane) * W;
+      raw[p] = i < size ? read_packet(x + i * int64_t{sizeof(S)}) : uint4{};
+    }
+    double sum = 0;
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      unpack_packet<S>(raw[p], values[p]);
+      sum += static_cast<double>(tree_sum(values[p]));
+    }
+#pragma unroll
+    for (int step = kRowLanes / 2; step > 0; step /= 2) sum += shuffle_xor(sum, step);
+    const auto mean = static_cast<float>(sum * share);
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      bool real = (p * kRowLanes + lane) * W < size;
+      float squares[W];
+#pragma unroll
+      for (int w = 0; w < W; w++) {
+        values[p][w] -= mean;
+        squares[w] = values[p][w] * values[p][w];
+      }
+      sums[p] = real ? tree_sum(squares) : 0.0f;
+    }
+    float squares = tree_sum(sums);
+#pragma unroll
+    for (int step = kRowLanes / 2; step > 0; step /= 2) squares += shuffle_xor(squares, step);
+    const float invstd = 1.0f / sqrtf(static_cast<float>(static_cast<double>(squares) * share + a.eps));
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      int32_t i = (p * kRowLanes + lane) * W;
+      if (i >= size) continue;
+      float weight[W], bias[W];
+      read_affine<S>(a.weight, a.weight_dtype, a.dtype, i, 1, weight);
+      read_affine<S>(a.bias, a.bias_dtype, a.dtype, i, 0, bias);
+#pragma unroll
+      for (int w = 0; w < W; w++) values[p][w] = values[p][w] * invstd * weight[w] + bias[w];
+      write_packet(y + i * int64_t{sizeof(S)}, pack_packet<S>(values[p]), true);
+    }
+    if (lane != 0) continue;
+    if (a.mean != nullptr) static_cast<float*>(a.mean)[row] = mean;
+    if (a.invstd != nullptr) static_cast<float*>(a.invstd)[row] = invstd;
+  }
+}
+
+// As differentiate_row. A warp reads its row twice, of both operands: the second time it is still near.
+template <class S>
+__global__ void __launch_bounds__(kReduceThreads, 2) layer_norm_slopes(const __grid_constant__ RowArguments<2> a) {
+  constexpr int W = Access<S>::kWidth, kRows = kReduceThreads / kRowLanes, U = W == 4 ? 4 : 2;
+  const int lane = static_cast<int>(threadIdx.x) % kRowLanes, warp = static_cast<int>(threadIdx.x) / kRowLanes;
+  const auto size = static_cast<int32_t>(a.size);
+  const double share = 1 / static_cast<double>(size);
+  for (int64_t row = int64_t{blockIdx.x} * kRows + warp; row < a.count; row += int64_t{gridDim.x} * kRows) {
+    keep_rolled(row);
+    int64_t start[2];
+    a.rows.locate(row, start);
+    const char *dy = a.x[0] + start[0] * int64_t{sizeof(S)}, *x = a.x[1] + start[1] * int64_t{sizeof(S)};
+    const float mean = static_cast<const float*>(a.mean)[row], invstd = static_cast<const float*>(a.invstd)[row];
+    // body(i, g, xh)
+    auto each = [&](const auto& body) {
+      for (int32_t first = lane * W; first < size; first += U * kRowLanes * W) {
+        keep_rolled(first);
+        uint4 left[U], right[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+          int32_t i = first + u * kRowLanes * W;
+          left[u] = i < size ? read_packet(dy + i * int64_t{sizeof(S)}) : uint4{};
+          right[u] = i < size ? read_packet(x + i * int64_t{sizeof(S)}) : uint4{};
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+          int32_t i = first + u * kRowLanes * W;
+          if (i >= size) continue;
+          float weight[W], g[W], xh[W];
+          read_affine<S>(a.weight, a.weight_dtype, a.dtype, i, 1, weight);
+          unpack_packet<S>(left[u], g);
+          unpack_packet<S>(right[u], xh);
+#pragma unroll
+          for (int w = 0; w < W; w++) {
+            g[w] *= weight[w];
+            xh[w] = (xh[w] - mean) * invstd;
+          }
+          body(i, g, xh);
+        }
+      }
+    };
+    double sum = 0, products = 0;
+    each([&](int32_t, float(&g)[W], float(&xh)[W]) {
+      sum += static_cast<double>(tree_sum(g));
+#pragma unroll
+      for (int w = 0; w < W; w++) xh[w] *= g[w];
+      products += static_cast<double>(tree_sum(xh));
+    });
+#pragma unroll
+    for (int step = kRowLanes / 2; step > 0; step /= 2) {
+      sum += shuffle_xor(sum, step);
+      products += shuffle_xor(products, step);
+    }
+    const auto shift = static_cast<float>(sum * share), slope = static_cast<float>(products * share);
+    char* dx = a.y + row * a.size * int64_t{sizeof(S)};
+    each([&](int32_t i, float(&g)[W], float(&xh)[W]) {
+#pragma unroll
+      for (int w = 0; w < W; w++) g[w] = invstd * (g[w] - shift - xh[w] * slope);
+      write_packet(dx + i * int64_t{sizeof(S)}, pack_packet<S>(g), true);
+    });
+  }
+}
+
+// Whether rows of at most `most` elements are such.
+template <int N>
+bool kept(const RowArguments<N>& a, int64_t most) {
+  auto fits = [&](const char* at, uint32_t dtype, int which) {
+    return at == nullptr || ((reinterpret_cast<uintptr_t>(at) & 15u) == 0 && a.affine.linear(which) &&
+                             (dtype == a.dtype || dtype == PG_F32));
+  };
+  return a.packets && a.dtype != PG_F64 && a.size >= 256 && a.size <= most && fits(a.weight, a.weight_dtype, 0) &&
+         fits(a.bias, a.bias_dtype, 1);
+}
+Grid kept_grid(int64_t rows) {
+  Grid grid;
+  grid.threads = kReduceThreads;
+  grid.x = static_cast<uint32_t>(std::min(divide_up(rows, kReduceThreads / kRowLanes), kMaxBlocks));
+  return grid;
+}
+// body(Tag<S>()) of the three dtypes that are computed in float.
+template <class Body>
+void with_narrow(uint32_t dtype, const Body& body) {
+  if (dtype == PG_F32) return body(Tag<float>());
+  if (dtype == PG_F16) return body(Tag<f16>());
+  body(Tag<bf16>());
+}
+
 uint32_t rows_rank(const pg::KernelCall& call, const pg_tensor& x) {
   auto dims = call.attr<int64_t>("dims");
   if (dims < 1 || dims > x.rank) pg::fail_argument(pg::format("%s: dims is out of range", call.op()));
@@ -271,7 +440,11 @@ class LayerNorm final : public Kernel {
       a.mean = has_mean_ ? launch.out(1) : nullptr;
       a.invstd = has_invstd_ ? launch.out(2) : nullptr;
       a.eps = eps_(launch.raw);
-      launch(grid, layer_norm_rows<S, 1>, a);
+      if (!kept(a, 2048)) return launch(grid, layer_norm_rows<S, 1>, a);
+      with_narrow(dtype_, [&](auto own) {
+        using N = typename decltype(own)::type;
+        launch(kept_grid(a.count), a.size <= 1024 ? layer_norm_kept<N, 32> : layer_norm_kept<N, 64>, a);
+      });
     });
   }
 
@@ -330,7 +503,9 @@ class LayerNormGrad final : public Kernel {
       grid.shared = 0;  // rows of two operands are read again instead
       a.weight = launch.has(2) ? launch.in<char>(2) : nullptr;
       a.mean = launch.mutated(3), a.invstd = launch.mutated(4);
-      launch(grid, layer_norm_rows<S, 2>, a);
+      if (!kept(a, 4096)) return launch(grid, layer_norm_rows<S, 2>, a);
+      with_narrow(dtype_,
+                  [&](auto own) { launch(kept_grid(a.count), layer_norm_slopes<typename decltype(own)::type>, a); });
     });
     if (outputs_ < 2) return;
     NormGrad grad = grad_;

@@ -11,6 +11,7 @@
 #include "perigee/kernels/philox.hpp"
 #include "reducers.cuh"
 #include "scratch.hpp"
+#include "stretch.cuh"
 
 namespace cuda {
 namespace {
@@ -127,6 +128,174 @@ __global__ void __launch_bounds__(kThreads, 2) slope_scores(const __grid_constan
       store<S, 1>(a.dtype, a.weights + at, weight);
       store<S, 1>(a.dtype, a.slopes + at, slope);
     }
+  });
+}
+
+// ---- rows that nothing masks but their place, and of which nothing is dropped ----
+
+// A warp or a block has a row. Four scores are a packet of float32, and what is made of them 8 bytes of 16-bit floats.
+constexpr int kScorePacket = 4, kWarpLanes = 32;
+
+template <class S>
+__device__ __forceinline__ void put_four(uint32_t dtype, char* base, int64_t element, const float (&values)[4]) {
+  char* at = base + element * int64_t{sizeof(S)};
+  if constexpr (std::is_same_v<S, float>) {
+    write_packet(at, pack_packet<float>(values), true);
+  } else {
+    uint32_t low, high;
+    if (dtype == PG_BF16)
+      low = pack_two<bf16>(values[0], values[1]), high = pack_two<bf16>(values[2], values[3]);
+    else
+      low = pack_two<f16>(values[0], values[1]), high = pack_two<f16>(values[2], values[3]);
+#if defined(__CUDA_ARCH__)
+    *reinterpret_cast<uint2*>(at) = {low, high};
+#else
+    const uint32_t both[2] = {low, high};
+    memcpy(at, both, sizeof both);
+#endif
+  }
+}
+
+__device__ __forceinline__ int32_t seen_keys(const ScoreRows& a, int64_t number) {
+  auto keys = static_cast<int32_t>(a.keys);
+  if (!a.causal) return keys;
+  int64_t query = number < (int64_t{1} << 31) && a.queries < (int64_t{1} << 31)
+                      ? static_cast<uint32_t>(number) % static_cast<uint32_t>(a.queries)
+                      : number % a.queries;
+  return query + 1 < keys ? static_cast<int32_t>(query + 1) : keys;
+}
+
+// Weights of scores, of at most 4 P keys a thread, which stay in registers: read once, raised once.
+template <class S, int P, int kLanes>
+__global__ void __launch_bounds__(kThreads, 2) weigh_plain(const __grid_constant__ ScoreRows a) {
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, group = static_cast<int>(threadIdx.x) / kLanes;
+  constexpr int kRows = static_cast<int>(kThreads) / kLanes, kStep = kLanes * kScorePacket;
+  const auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity();
+  const auto keys = static_cast<int32_t>(a.keys);
+  for (int64_t row = int64_t{blockIdx.x} * kRows + group; row < a.rows; row += int64_t{gridDim.x} * kRows) {
+    keep_rolled(row);
+    const int32_t limit = seen_keys(a, a.first + row);
+    const char* scores = a.scores + row * a.keys * int64_t{sizeof(float)};
+    uint4 raw[P];
+    float powers[P][kScorePacket], top = -3e38f;  // so that rows of nothing but -inf sum up to 0
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      int32_t j = p * kStep + lane * kScorePacket;
+      raw[p] = j < limit ? read_packet(scores + j * int64_t{sizeof(float)}) : uint4{};
+    }
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      int32_t j = p * kStep + lane * kScorePacket;
+      float values[kScorePacket];
+      unpack_packet<float>(raw[p], values);
+#pragma unroll
+      for (int i = 0; i < kScorePacket; i++) {
+        powers[p][i] = j + i < limit ? values[i] * scale : hidden;
+        top = larger_of(top, powers[p][i]);
+      }
+    }
+    top = merge_group(top, kLanes, [](float& into, float other) { into = larger_of(into, other); });
+    float sums[P];
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+#pragma unroll
+      for (int i = 0; i < kScorePacket; i++) powers[p][i] = power_of<S>(powers[p][i] - top);
+      sums[p] = tree_sum(powers[p]);
+    }
+    const float total = merge_group(tree_sum(sums), kLanes, AddUp());
+    const bool blind = total == 0;
+    const float share = blind ? 0.0f : 1.0f / total;
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+      int32_t j = p * kStep + lane * kScorePacket;
+      float weights[kScorePacket];
+#pragma unroll
+      for (int i = 0; i < kScorePacket; i++) weights[i] = j + i < limit ? powers[p][i] * share : 0.0f;
+      if (j < keys) put_four<S>(a.dtype, a.weights, row * a.keys + j, weights);
+    }
+    if (lane == 0 && a.lse_out != nullptr) {
+      reinterpret_cast<float*>(a.lse_out)[a.first + row] =
+          blind ? std::numeric_limits<float>::infinity() : top + pg::math::log_of(total);
+    }
+  }
+}
+
+// As slope_scores.
+template <class S>
+__global__ void __launch_bounds__(kThreads, 2) slope_plain(const __grid_constant__ ScoreRows a) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes, warp = static_cast<int>(threadIdx.x) / kWarpLanes;
+  constexpr int kRows = static_cast<int>(kThreads) / kWarpLanes, kStep = kWarpLanes * kScorePacket, U = 4;
+  const auto scale = static_cast<float>(a.scale);
+  const auto keys = static_cast<int32_t>(a.keys);
+  for (int64_t row = int64_t{blockIdx.x} * kRows + warp; row < a.rows; row += int64_t{gridDim.x} * kRows) {
+    keep_rolled(row);
+    const int64_t number = a.first + row, start = row * a.keys;
+    const int32_t limit = seen_keys(a, number);
+    int64_t at[3];
+    a.walk.locate(number, at);
+    const float lse = reinterpret_cast<const float*>(a.lse)[at[1]],
+                delta = reinterpret_cast<const float*>(a.delta)[at[2]];
+    for (int32_t first = lane * kScorePacket; first < keys; first += U * kStep) {
+      keep_rolled(first);
+      uint4 scores[U], flows[U];
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        int32_t j = first + u * kStep;
+        scores[u] = j < limit ? read_packet(a.scores + (start + j) * int64_t{sizeof(float)}) : uint4{};
+        flows[u] = j < limit ? read_packet(a.flows + (start + j) * int64_t{sizeof(float)}) : uint4{};
+      }
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        int32_t j = first + u * kStep;
+        float score[kScorePacket], flow[kScorePacket], weight[kScorePacket], slope[kScorePacket];
+        unpack_packet<float>(scores[u], score);
+        unpack_packet<float>(flows[u], flow);
+#pragma unroll
+        for (int i = 0; i < kScorePacket; i++) {
+          float p = power_of<S>(score[i] * scale - lse);
+          bool seen = j + i < limit;
+          weight[i] = seen ? p : 0.0f;
+          slope[i] = seen ? p * (flow[i] - delta) * scale : 0.0f;
+        }
+        if (j >= keys) continue;
+        put_four<S>(a.dtype, a.weights, start + j, weight);
+        put_four<S>(a.dtype, a.slopes, start + j, slope);
+      }
+    }
+  }
+}
+
+// Whether the two above do: packets begin where rows do (the scratch memory is aligned), and are of float32.
+bool plain(const ScoreRows& a) {
+  return a.mask == nullptr && a.key == nullptr && a.dtype != PG_F64 && a.keys > 0 && a.keys % kScorePacket == 0;
+}
+Grid plain_grid(const ScoreRows& a, int lanes) {
+  Grid grid;
+  grid.x = static_cast<uint32_t>(std::min(divide_up(a.rows, int64_t{kThreads} / lanes), kMaxBlocks));
+  return grid;
+}
+
+void launch_weights(const Launch& launch, const Grid& grid, const ScoreRows& a) {
+  with_float_storage(a.dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<S, double>) {
+      constexpr int kBlock = static_cast<int>(kThreads);
+      const int64_t keys = plain(a) ? a.keys : std::numeric_limits<int64_t>::max();
+      if (keys <= 256) return launch(plain_grid(a, kWarpLanes), weigh_plain<S, 2, kWarpLanes>, a);
+      if (keys <= 1024) return launch(plain_grid(a, kWarpLanes), weigh_plain<S, 8, kWarpLanes>, a);
+      if (keys <= 2048) return launch(plain_grid(a, kBlock), weigh_plain<S, 2, kBlock>, a);
+      if (keys <= 8192) return launch(plain_grid(a, kBlock), weigh_plain<S, 8, kBlock>, a);
+    }
+    launch(grid, weigh_scores<S>, a);
+  });
+}
+void launch_slopes(const Launch& launch, const Grid& grid, const ScoreRows& a) {
+  with_float_storage(a.dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<S, double>) {
+      if (plain(a) && a.keys < (int64_t{1} << 30)) return launch(plain_grid(a, kWarpLanes), slope_plain<S>, a);
+    }
+    launch(grid, slope_scores<S>, a);
   });
 }
 
@@ -271,7 +440,7 @@ class AttentionForward final : public AttentionKernel {
       if (has_lse_) r.lse_out = launch.out<char>(1);
       score_->run(launch.native(), {input(launch, kQ, q_, block), input(launch, kK, k_, block), nullptr, at(scores_at_),
                                     at(product_at_)});
-      with_float_storage(dtype_, [&](auto tag) { launch(grid(), weigh_scores<typename decltype(tag)::type>, r); });
+      launch_weights(launch, grid(), r);
       sum_->run(launch.native(), {r.weights, input(launch, kV, v_, block), nullptr,
                                   output(launch, 0, heads_.queries * heads_.value_width, block), at(product_at_)});
     }
@@ -327,7 +496,7 @@ class AttentionBackward final : public AttentionKernel {
       r.lse = launch.in<char>(kLse), r.delta = launch.in<char>(kDelta);
       multiply(score_, q, k, at(scores_at_));
       multiply(flow_, dout, v, at(flows_at_));
-      with_float_storage(dtype_, [&](auto tag) { launch(grid(), slope_scores<typename decltype(tag)::type>, r); });
+      launch_slopes(launch, grid(), r);
       if (dq_) multiply(dq_, r.slopes, k, output(launch, 0, h.queries * h.width, block));
       if (dk_) multiply(dk_, r.slopes, q, output(launch, 1, h.keys * h.width, block));
       if (dv_) multiply(dv_, r.weights, dout, output(launch, 2, h.keys * h.value_width, block));
