@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Perigee's half of the GPU benchmark: perigee turns.lua DEVICE full|small ITEM. It makes the item's rows ready and
 -- says so, then measures a block of one whenever it is told to, so that both halves take turns. turns.py is PyTorch's
--- half; an item has the same rows in both. With one more argument, "compiled", only rows of steps that pg.compile takes.
+-- half; an item has the same rows in both. With one more argument, "compiled", only the steps of models, by pg.compile.
 
 local pg = require "perigee"
 local native = require "perigee.native"
