@@ -7,7 +7,7 @@ local here = debug.getinfo(1, "S").source:match("^@(.*)lua/compile/[^/]*$") or "
 package.path = here .. "?.lua;" .. package.path
 
 local pg = require "perigee"
-local fuses = require "fusing"()
+local _, fuses = require "fusing"()
 
 local INF, NAN = math.huge, 0 / 0
 local FLOATS = { "float32", "bfloat16", "float16", "float64" }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+
+#include "claim.hpp"
+#include "nvrtc.hpp"
+#include "region_kernel.hpp"
+
+namespace cuda::fused {
+
+void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
+  if (const std::string& defect = nvrtc_defect(); !defect.empty()) {
+    static std::once_flag told;
+    std::call_once(told, [&] {
+      pg::log(PG_LOG_WARNING, "cuda: compiled functions launch each operator alone, for there is no NVRTC: " + defect);
+    });
+    return;
+  }
+  claim_nodes(region, cluster);
+}
+
+pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) { return new RegionKernel(piece); }
+
+}  // namespace cuda::fused

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the nodes of a region compute, as far as generated kernels can: one primitive, a cast or a clone.
+#pragma once
+
+#include "perigee/compiler.hpp"
+#include "perigee/scalar.hpp"
+
+namespace cuda::fused {
+
+struct NodeExpression {
+  pg::Region::Call call;
+  bool moves = false;   // a cast or a clone: its first input as it is
+  pg::ScalarStep step;  // otherwise
+  uint32_t dtype = 0;   // of the operands: bool where all are truth values
+};
+
+// Refuses, as `supports` does, what is no part of a generated kernel.
+void read_node(const pg::Region& region, uint32_t node, NodeExpression& out);
+
+// The operand is a number of the call, the same for all elements.
+inline bool is_number(const pg::KernelCall& call, const pg::ScalarOperand& operand) {
+  return operand.uniform() || !call.has(operand.index);
+}
+
+// Names of types in generated sources: of an element in memory, and of the number that it is computed as. NULL: there
+// is none.
+const char* storage_name(uint32_t dtype);
+const char* compute_name(uint32_t dtype);
+
+}  // namespace cuda::fused
