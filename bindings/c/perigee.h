@@ -199,8 +199,11 @@ PGC_API int32_t pgc_conform_device(int32_t device, const char *group, const char
 PGC_API int32_t pgc_conform_parts(const char *path, const char *options, const char **lines);
 PGC_API int32_t pgc_reset_peak(int32_t device); /* the peak is what is live now */
 PGC_API int32_t pgc_empty_cache(int32_t device); /* -1: all */
-/* Bytes that live tensors hold over all devices, cheap to ask: what a collecting front end paces itself by. */
+/* Bytes that live tensors hold over all devices. */
 PGC_API uint64_t pgc_live_bytes(void);
+/* Cheap to ask: what a collecting front end paces itself by. Of the live bytes, those that threads of pipelines have not
+   made ahead; on such a thread, all bytes that functions on its worker have taken so far, given back or not. */
+PGC_API uint64_t pgc_own_bytes(void);
 
 /* ---- operators ---- */
 /* JSON of one operator: name, doc, category, role, inputs, outputs, attributes with kind, offset and default, attr_size,

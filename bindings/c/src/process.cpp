@@ -307,6 +307,7 @@ int32_t pgc_empty_cache(int32_t id) {
   });
 }
 uint64_t pgc_live_bytes(void) { return live_bytes(); }
+uint64_t pgc_own_bytes(void) { return own_bytes(); }
 
 int32_t pgc_manual_seed(uint64_t seed) {
   return run("manual_seed", [&] {

@@ -159,6 +159,7 @@ int32_t pgc_conform_parts(const char *path, const char *options, const char **li
 int32_t pgc_reset_peak(int32_t device);
 int32_t pgc_empty_cache(int32_t device);
 uint64_t pgc_live_bytes(void);
+uint64_t pgc_own_bytes(void);
 const char *pgc_op_json(const char *name);
 const char *pgc_op_names_json(void);
 int32_t pgc_find_op(const char *name, uint32_t *op);

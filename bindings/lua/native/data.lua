@@ -15,8 +15,9 @@ local stage_type = ffi.typeof("pgc_stage *")
 
 -- ---- values ----
 
-local forms, form_count = {}, 0 -- of layouts, by their number
-local MOST_FORMS = 4096
+-- Of layouts, by their number, and by their text: each pass has new ones.
+local forms, forms_by_text, form_count = {}, {}, 0
+local MOST_FORMS = 1024
 
 -- A layout as { kind }, or { "{", keys = , values = }.
 local function read_form(text, at)
@@ -57,9 +58,10 @@ local function decode(e)
   local id = tonumber(e.layout)
   local form = forms[id]
   if not form then
-    if form_count == MOST_FORMS then forms, form_count = {}, 0 end
-    form = read_form(ffi.string(e.text), 1)
-    forms[id], form_count = form, form_count + 1
+    if form_count == MOST_FORMS then forms, forms_by_text, form_count = {}, {}, 0 end
+    local text = ffi.string(e.text)
+    form = forms_by_text[text] or read_form(text, 1)
+    forms[id], forms_by_text[text], form_count = form, form, form_count + 1
   end
   return (build(form, e.leaves, 0))
 end

@@ -37,7 +37,7 @@ local SMALL_HEAP = 1024              -- KB of Lua heap up to which garbage is ke
 local CACHED_GARBAGE = 6 * 1024 * 1024 -- bytes of the processor's memory: a share of the last level that is ours
 local CACHED_TENSOR = 2 * 1024 * 1024  -- bytes of a tensor: of larger ones too few would pay for a cycle
 local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes, otherwise
-local WORKER_GARBAGE = 16 * 1024 * 1024
+local CALL_GARBAGE = 16 * 1024 * 1024 -- bytes that a worker takes before the end of a call is worth a cycle
 local FLUSH_BYTES = 256 * 1024 * 1024
 local ALL_KB, MOST_STEPS = 1024 * 1024, 64 -- of a step that is to end the cycle
 
@@ -116,18 +116,18 @@ local function wanted_slots() return math.min(MAX_SLOTS, math.max(MIN_SLOTS, mat
 -- would follow each other closely. Other devices have no use for our caches.
 local stats, processor = ffi.new("pgc_memory_stats"), ffi.new("int32_t[1]", -1)
 local typical = 0 -- bytes of a tensor, as of the last ones that were found dead
-local least, share = MIN_GARBAGE, 1 / 4 -- of garbage: bytes otherwise, and of what is alive
+local call_end -- of a worker's state: the bytes that it had taken when a cycle ended a call
 local function set_limit()
-  local live = tonumber(C.pgc_live_bytes())
+  local own = tonumber(C.pgc_own_bytes())
+  if call_end then
+    S.limit = own + MIN_GARBAGE
+    return
+  end
   if processor[0] < 0 then C.pgc_find_device("cpu", processor) end
   local cached = heap <= SMALL_HEAP and typical <= CACHED_TENSOR and
-                 C.pgc_get_memory_stats(processor[0], stats) == 0 and stats.live == live
-  S.limit = live + math.max(cached and CACHED_GARBAGE or least, live * share, heap * 1024)
+                 C.pgc_get_memory_stats(processor[0], stats) == 0 and stats.live == C.pgc_live_bytes()
+  S.limit = own + math.max(cached and CACHED_GARBAGE or MIN_GARBAGE, own / 4, heap * 1024)
 end
-
----For one of several states that each make a stream of values: what is alive in all of them together is no measure of
----what one may leave behind, or they would make room for each other's garbage.
-function M.hold_little() least, share = WORKER_GARBAGE, 0 end
 
 -- Compiled traces keep the functions that they call, and so what those hold: a model that a closure was made for. They
 -- are let go of, to be compiled anew, whenever the live bytes have doubled since the last time.
@@ -147,13 +147,13 @@ local function pressure()
     measure_heap()
   end
   local wanted = wanted_slots()
-  local over = C.pgc_live_bytes() > S.limit
+  local over = C.pgc_own_bytes() > S.limit
   if S.capacity > 0 and (over or S.capacity >= wanted and S.top < wanted / 2) then
     local before, count = C.pgc_live_bytes(), 0
     for _ = 1, 2 do -- the first cycle may have been the host's
       full_cycle(by_steps)
       count = count + sweep()
-      if not over or C.pgc_live_bytes() <= S.limit then break end
+      if not over or call_end or C.pgc_own_bytes() <= S.limit then break end
     end
     if count > 0 then typical = tonumber(before - C.pgc_live_bytes()) / count end
     if C.pgc_live_bytes() > 2 * flushed_at + FLUSH_BYTES then flush_traces() end
@@ -166,9 +166,24 @@ local function pressure()
   set_limit()
 end
 
+---For a worker's state. It hands on what it makes, and what its calls drop would hold on to that: so a call's end lets
+---go of it, at the price of a cycle for each CALL_GARBAGE that it has taken. What is alive in all states together is no
+---measure: they would make room for each other's garbage.
+function M.end_call()
+  local own = tonumber(C.pgc_own_bytes())
+  if own - (call_end or 0) < CALL_GARBAGE then
+    call_end = call_end or 0
+    return
+  end
+  call_end = own
+  full_cycle(collect)
+  sweep()
+  set_limit()
+end
+
 ---A new handle that takes over one native reference.
 local function wrap(p)
-  if S.top == 0 or C.pgc_live_bytes() > S.limit then pressure() end
+  if S.top == 0 or C.pgc_own_bytes() > S.limit then pressure() end
   local top = S.top - 1
   S.top = top
   local slot = S.free[top]

@@ -18,7 +18,6 @@ local function begin()
   assert(require("perigee").tensor) -- touched, it makes what scripts see of tensors
   library = native.library
   data = native.data
-  native.handles.hold_little()
   state, element = ffi.new("uint64_t[2]"), ffi.new("pgc_element[1]")
   local function tensor(address)
     local made = ffi.new("pgc_tensor *[1]")
@@ -54,6 +53,7 @@ local function called(index, exchange)
     return 0
   end
   local ok, message = pcall(answer, index, exchange)
+  if library then native.handles.end_call() end
   if ok then return 0 end
   if not library then return 1 end -- Perigee itself could not be loaded
   library.pgc_exchange_fail(ffi.cast("pgc_exchange *", exchange), tostring(message))

@@ -37,6 +37,7 @@ struct Ambient {
   LaunchLog* launches = nullptr;   // while one of its items is recorded
   CaptureLog* capture = nullptr;   // while a plan's launches are captured (device/captured.hpp)
   Profile* profile = nullptr;      // of this thread, if one is under way (base/profile.hpp)
+  uint64_t* taken = nullptr;       // of a pipeline's thread: bytes of memory that it has taken, given back or not
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.

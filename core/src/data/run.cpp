@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "base/ambient.hpp"
 #include "base/fork.hpp"
 #include "base/parallel.hpp"
 #include "base/profile.hpp"
@@ -126,6 +127,15 @@ AllRuns& all_runs() {
   return *all;
 }
 
+// An element whose memory is the script's business from now on.
+Element handed(Element element) {
+  for (const Leaf& leaf : element.leaves) {
+    const Storage* storage = leaf.tensor ? leaf.tensor->storage.get() : nullptr;
+    if (storage != nullptr && storage->block != nullptr) storage->device->allocator.hand_over(storage->block);
+  }
+  return element;
+}
+
 void leave() {
   AllRuns& all = all_runs();
   std::lock_guard lock(all.mutex);
@@ -205,6 +215,8 @@ void Run::work(Shared& s, size_t thread) {
   std::unique_lock<std::mutex> turn;
   if (this_worker != nullptr) turn = std::unique_lock(this_worker->turn);
   compute_alone();
+  uint64_t own = 0;
+  const Scoped counted(ambient().taken, this_worker != nullptr ? &this_worker->taken : &own);
   ProfileHelper profile("worker");
   std::unique_lock lock(s.mutex);
   const auto may_begin = [&] { return !s.more() || (s.has_room() && thread < s.tuner.active); };
@@ -283,7 +295,7 @@ Step Run::next(Element& out) {
     const bool passed = slot.passed;
     const int64_t waited = s.waiting_since != 0 ? now_ns() - s.waiting_since : 0;
     s.waiting_since = 0;
-    if (!passed) out = std::move(*slot.element);
+    if (!passed) out = handed(std::move(*slot.element));
     slot = {};
     s.given++;
     const uint32_t active = s.tuner.active;

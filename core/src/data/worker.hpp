@@ -26,7 +26,8 @@ struct Worker {
   void (*close)(void* state) = nullptr;  // after the last call, on any thread
   void* state = nullptr;
   Exchange exchange;
-  std::mutex turn;  // held by the thread that has it
+  std::mutex turn;     // held by the thread that has it
+  uint64_t taken = 0;  // bytes of memory, on those threads
 };
 
 // The workers of a pipeline, which one run has at a time: a new one stops the one before.

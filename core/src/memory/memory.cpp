@@ -13,28 +13,38 @@ namespace perigee {
 
 namespace {
 
-// The live counters of all allocators, for live_bytes, which is asked after every operator: read without a lock.
-// Slots are never taken away, only emptied.
-struct LiveCounters {
+// The counters of all allocators, for own_bytes, which is asked after every operator: read without a lock. Slots are
+// never taken away, only emptied.
+struct AllCounters {
   static constexpr size_t most = 256;
-  std::array<std::atomic<const std::atomic<uint64_t>*>, most> slots{};
+  std::array<std::atomic<const MemoryCounters*>, most> slots{};
   std::atomic<size_t> count{0};
 };
-LiveCounters& live_counters() {
-  static auto& counters = *new LiveCounters;
-  return counters;
+constinit AllCounters all_counters;
+
+template <class Read>
+uint64_t sum_of(Read&& read) {
+  const AllCounters& all = all_counters;
+  uint64_t sum = 0;
+  const size_t count = std::min(all.count.load(std::memory_order_acquire), AllCounters::most);
+  for (size_t i = 0; i < count; i++)
+    if (const auto* counters = all.slots[i].load(std::memory_order_acquire); counters != nullptr)
+      sum += read(*counters);
+  return sum;
 }
 
 }  // namespace
 
 uint64_t live_bytes() {
-  LiveCounters& counters = live_counters();
-  uint64_t sum = 0;
-  size_t count = std::min(counters.count.load(std::memory_order_acquire), LiveCounters::most);
-  for (size_t i = 0; i < count; i++)
-    if (const auto* live = counters.slots[i].load(std::memory_order_acquire); live != nullptr)
-      sum += live->load(std::memory_order_relaxed);
-  return sum;
+  return sum_of([](const MemoryCounters& c) { return c.live.load(std::memory_order_relaxed); });
+}
+
+uint64_t own_bytes() {
+  if (const uint64_t* taken = ambient().taken; taken != nullptr) return *taken;
+  return sum_of([](const MemoryCounters& c) {
+    const uint64_t ahead = c.ahead.load(std::memory_order_relaxed), live = c.live.load(std::memory_order_relaxed);
+    return live > ahead ? live - ahead : 0;  // threads change both, one after the other
+  });
 }
 
 std::string bytes_text(uint64_t bytes) {
@@ -52,15 +62,15 @@ bool exact_memory() {
 }
 
 CachingAllocator::CachingAllocator(MemorySource& source) : state_(new State(source)) {
-  size_t slot = live_counters().count.fetch_add(1);
-  if (slot < LiveCounters::most) live_counters().slots[slot].store(&state_->live, std::memory_order_release);
+  size_t slot = all_counters.count.fetch_add(1);
+  if (slot < AllCounters::most) all_counters.slots[slot].store(state_, std::memory_order_release);
 }
 
 // Closing keeps the headers of blocks, which scripts may still hold at exit; only destruction ends them.
 CachingAllocator::~CachingAllocator() {
   close();
-  for (auto& slot : live_counters().slots)
-    if (slot.load() == &state_->live) slot.store(nullptr);
+  for (auto& slot : all_counters.slots)
+    if (slot.load() == state_) slot.store(nullptr);
   delete state_;
 }
 
@@ -204,6 +214,11 @@ void CachingAllocator::free(Block* block) noexcept {
   } else {
     s.give_back(block);
   }
+}
+
+void CachingAllocator::hand_over(Block* block) noexcept {
+  std::lock_guard guard(state_->spin);
+  if (block->given) state_->end_ahead(*block);
 }
 
 void CachingAllocator::State::give_back(Block* block) {

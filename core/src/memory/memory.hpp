@@ -32,6 +32,7 @@ struct Block {
   Block* next = nullptr;    // in a free list
   void* segment = nullptr;  // the allocator's own
   bool given = false;       // in use
+  bool ahead = false;       // taken by a pipeline's thread, and not yet handed to the script
   MemoryUse use;            // while it is
 };
 
@@ -73,7 +74,8 @@ class CachingAllocator {
   // Throws pg::Error PG_E_OUT_OF_MEMORY, after emptying the cache and asking once more. bytes 0 is allowed.
   Block* alloc(uint64_t bytes, uint32_t stream, const MemoryUse& use = {});
   void free(Block* block) noexcept;
-  void empty_cache();              // gives unused segments back to the device
+  void hand_over(Block* block) noexcept;  // from a pipeline's thread to the script
+  void empty_cache();                     // gives unused segments back to the device
   void set_limit(uint64_t bytes);  // of reserved memory; 0: none. What is cached above it goes back to the device
   // false: the whole limit, or what the device has free, is taken from it at once and nothing more afterwards; a new
   // limit takes or gives back what nobody uses. true, as it begins: memory is taken as it is needed.
@@ -95,5 +97,8 @@ class CachingAllocator {
 
 // Bytes live over all devices.
 uint64_t live_bytes();
+// Of these, what the caller's collector may find: without what pipelines have made ahead. To a pipeline's thread, which
+// hands on nearly all that it makes, the bytes that it has taken so far.
+uint64_t own_bytes();
 
 }  // namespace perigee

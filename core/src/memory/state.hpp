@@ -135,7 +135,12 @@ class Mark {
   uint64_t mark_;
 };
 
-struct CachingAllocator::State {
+// Written under `spin`, read by anyone. `ahead`: of what is live, what blocks that say so hold.
+struct MemoryCounters {
+  std::atomic<uint64_t> live{0}, ahead{0};
+};
+
+struct CachingAllocator::State : MemoryCounters {
   explicit State(MemorySource& source) : source(source) {}
   ~State();
 
@@ -163,7 +168,7 @@ struct CachingAllocator::State {
   std::atomic<bool> closed{false};
 
   // Written under `spin`, read by anyone.
-  std::atomic<uint64_t> live{0}, peak{0}, allocations{0}, reserved{0}, limit{0}, device_allocations{0}, requested{0};
+  std::atomic<uint64_t> peak{0}, allocations{0}, reserved{0}, limit{0}, device_allocations{0}, requested{0};
   std::atomic<bool> grows{true}, failing{false};
   uint64_t fail_after = 0, fail_count = 0;  // guarded by `mutex`; looked at while `failing`
 
@@ -177,11 +182,23 @@ struct CachingAllocator::State {
     live.store(now, relaxed);
     allocations.store(allocations.load(relaxed) + 1, relaxed);
     if (now > peak.load(relaxed)) peak.store(now, relaxed);
+    if (uint64_t* taken = ambient().taken; taken != nullptr) [[unlikely]] {
+      *taken += block.bytes;
+      ahead.store(ahead.load(relaxed) + block.bytes, relaxed);
+      block.ahead = true;
+    }
     if (ambient().profile != nullptr) [[unlikely]]
       note(ProfileKind::alloc, block);
   }
+  void end_ahead(Block& block) {  // spin held
+    if (!block.ahead) [[likely]]
+      return;
+    block.ahead = false;
+    ahead.store(ahead.load(std::memory_order_relaxed) - block.bytes, std::memory_order_relaxed);
+  }
   void account_free(Block& block) {  // spin held
     block.given = false;
+    end_ahead(block);
     requested.store(requested.load(std::memory_order_relaxed) - block.asked, std::memory_order_relaxed);
     live.store(live.load(std::memory_order_relaxed) - block.bytes, std::memory_order_relaxed);
     if (ambient().profile != nullptr) [[unlikely]]

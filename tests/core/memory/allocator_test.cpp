@@ -3,6 +3,7 @@
 #include <random>
 #include <thread>
 
+#include "base/ambient.hpp"
 #include "device/fake_device.hpp"
 #include "memory/state.hpp"
 
@@ -366,4 +367,35 @@ TEST_CASE("exact memory is neither cached nor rounded up nor shared") {
   f.memory().free(none);
   f.memory().empty_cache();
   CHECK(f.memory().stats().reserved == 0);
+}
+
+TEST_CASE("what a pipeline's thread takes is the script's when it is handed over") {
+  Fixture f(synchronous());
+  const uint64_t before = own_bytes(), live = live_bytes();
+  Block* mine = f.memory().alloc(kMiB, 0);
+  CHECK(own_bytes() == before + kMiB);
+  std::vector<Block*> ahead;
+  uint64_t taken = 0;
+  std::thread([&] {
+    const Scoped counted(ambient().taken, &taken);
+    for (int i = 0; i < 3; i++) ahead.push_back(f.memory().alloc(2 * kMiB, 0));
+    f.memory().free(ahead.back());
+    ahead.pop_back();
+    CHECK(own_bytes() == 6 * kMiB);  // there, what was given back counts too
+  }).join();
+  CHECK(taken == 6 * kMiB);
+  CHECK(own_bytes() == before + kMiB);
+  CHECK(live_bytes() == live + 5 * kMiB);
+  f.memory().hand_over(ahead[0]);
+  f.memory().hand_over(ahead[0]);
+  f.memory().hand_over(mine);
+  CHECK(own_bytes() == before + 3 * kMiB);
+  f.memory().free(ahead[0]);
+  CHECK(own_bytes() == before + kMiB);
+  f.memory().free(ahead[1]);
+  f.memory().free(mine);
+  CHECK(own_bytes() == before);
+  Block* again = f.memory().alloc(2 * kMiB, 0);  // a block that was taken ahead before
+  CHECK(own_bytes() == before + 2 * kMiB);
+  f.memory().free(again);
 }
