@@ -325,7 +325,7 @@ const std::vector<Kernel>& find_kernels(const Op& op, const std::string& device_
 }
 
 std::vector<const LoadedPlugin*> find_compilers(const std::string& device_type) {
-  load_kind("compiler");
+  load_device_type(device_type);  // a compiler has kernels of its device's; those of other devices are slow to load
   std::vector<const LoadedPlugin*> found;
   std::shared_lock guard(registry().mutex);
   for (const LoadedPlugin* plugin : registry().compilers)

@@ -23,6 +23,8 @@ bool by_cudnn(const char* variable, const char* otherwise) {
 // take 1.2 to 1.7 times as long as the own kernels.
 bool norms_by_cudnn() { return by_cudnn("PERIGEE_CUDA_NORMS", "own"); }
 bool attention_by_cudnn() { return by_cudnn("PERIGEE_CUDA_ATTENTION", "cudnn"); }
-bool pools_by_cudnn() { return by_cudnn("PERIGEE_CUDA_POOLS", "cudnn"); }
+bool averages_by_cudnn() { return by_cudnn("PERIGEE_CUDA_POOLS", "cudnn"); }
+// cuDNN makes -inf the lowest finite number, and has other bits for zeros: seen on an H200.
+bool largest_by_cudnn() { return by_cudnn("PERIGEE_CUDA_POOLS", "own"); }
 
 }  // namespace cuda::dnn

@@ -6,7 +6,8 @@ namespace cuda::dnn {
 
 // Environment variables: "cudnn" or "own"; others throw.
 bool norms_by_cudnn();      // PERIGEE_CUDA_NORMS
-bool pools_by_cudnn();      // PERIGEE_CUDA_POOLS
+bool averages_by_cudnn();   // PERIGEE_CUDA_POOLS
+bool largest_by_cudnn();    // the same; by default own
 bool attention_by_cudnn();  // PERIGEE_CUDA_ATTENTION
 
 }  // namespace cuda::dnn

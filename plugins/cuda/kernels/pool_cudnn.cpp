@@ -15,7 +15,7 @@ dnn::Four with_batch(const pg_tensor& t) {
 }  // namespace
 
 PoolByCudnn::PoolByCudnn(const pg::KernelCall& call, dnn::PoolKind kind, const PoolShape& shape) {
-  if (!dnn::pools_by_cudnn()) return;
+  if (!(kind == dnn::PoolKind::kMax ? dnn::largest_by_cudnn() : dnn::averages_by_cudnn())) return;
   dnn::PoolingShape s;
   s.kind = kind, s.dtype = pg::dtype_of(call.out(0));
   s.full = with_batch(call.in(0)), s.pooled = with_batch(call.out(0));

@@ -116,7 +116,7 @@ class Table:
                 for row, values in self.values.get(own, {}).items()]
         if ways:
             part.table("Batch norm and pooling by cuDNN, where it has an engine, and by the own kernels "
-                       "(PERIGEE_CUDA_NORMS, PERIGEE_CUDA_POOLS; by default norms are own, pools cuDNN's). Over 1: the own "
+                       "(PERIGEE_CUDA_NORMS, PERIGEE_CUDA_POOLS; by default norms and max pooling are own, averages cuDNN's). Over 1: the own "
                        "kernels are that much faster",
                        ["", "unit", cudnn, own, "ratio"], ways)
 

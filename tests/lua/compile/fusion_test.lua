@@ -106,6 +106,19 @@ test("numbers of each call", function(t)
   if fuses then t.equal(step:stats().kernels, 1) end
 end)
 
+test("no other device's plugin is loaded for its compiler", function(t)
+  local process = require "process"
+  local script = process.file [[
+    local pg = require "perigee"
+    local step = pg.compile(function(x) return (x + 1):relu() * 2 end)
+    pg.device("cpu", function() for _ = 1, 4 do step(pg.ones { 8 }) end end)
+    for _, plugin in ipairs(pg.plugins()) do
+      if plugin.kinds:find "device" and plugin.state ~= "found" then print(plugin.name) end
+    end
+  ]]
+  t.equal(process.run(("%s %s"):format(process.need_perigee(t), script)), "cpu\n")
+end)
+
 test("fuse=false joins nothing", function(t)
   t.uncompiled()
   local step = pg.compile(function(x) return (x + 1):relu() * 2 end, { fuse = false })
