@@ -123,10 +123,16 @@ local function read_words(...)
   return o
 end
 
--- The operator that a failure is for want of, where that is known; of the form that writes in place, too.
+-- The operator that a failure is for want of, where that is known; of the form that writes in place, too. A session
+-- names it as TensorFlow does, and devices by what they are.
 local function known_hole(absent, message)
   local name, kind = message:match "([%w_]+): no kernel for [^\n]* on (%a+):%d+"
   name = name and name:gsub("_$", "")
+  if not name then
+    name, kind = message:match "%((%u%w*)%) of [^\n]* on /(%a+):%d+: the device has no kernel for it"
+    name = name and name:gsub("(.)(%u)", "%1_%2"):lower()
+    kind = kind == "gpu" and "cuda" or kind
+  end
   return name and absent[kind] and absent[kind][name] and ("%s has no kernel on %s"):format(name, kind)
 end
 

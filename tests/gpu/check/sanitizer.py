@@ -72,7 +72,10 @@ def sanitizer(check, part, limit):
         elif tests and int(tests.group(1)) + int(tests.group(2)) == 0:
             empty += 1
         elif not tests or int(tests.group(2)) > 0:
-            part.fail(outcome.name, "clean, but the tests under it failed: %s\n%s" % (outcome.ending(), outcome.tail()))
+            last = (re.findall(r"^RUN (.*)$", outcome.text, re.M) or ["none"])[-1]
+            outcome.text = re.sub(r"^RUN .*\n", "", outcome.text, flags=re.M)
+            part.fail(outcome.name, "clean, but the tests under it failed: %s, the last in %s\n%s" % (
+                outcome.ending(), last, outcome.tail(30)))
         else:
             part.passed += 1
     part.skipped += unfinished + empty
