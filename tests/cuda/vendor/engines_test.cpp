@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "cudnn/attention_graph.hpp"
 #include "cudnn/conv_graph.hpp"
@@ -95,17 +96,15 @@ TEST_CASE("cuDNN has engines for attention of 16-bit floats") {
   }
   for (uint32_t dtype : {PG_F16, PG_BF16}) {
     for (bool causal : {false, true}) {
-      for (int64_t positions : {1024, 77, 1}) {
-        for (int64_t width : {64, 128, 8}) {
-          AttentionShape s;
-          s.dtype = dtype, s.causal = causal;
-          s.q = {2, 12, positions, width}, s.k = {2, 12, 255, width}, s.v = {2, 12, 255, 128};
-          s.q_stride = {positions * 36 * width, width, 36 * width, 1};  // a part of a projection
-          s.k_stride = dense_strides(s.k), s.v_stride = dense_strides(s.v);
-          CAPTURE(pg::dtype_name(dtype), causal, positions, width);
-          REQUIRE(s.is_cudnns());
-          CHECK(engines(AttentionGraph(s)).offered > 0);
-        }
+      for (auto [positions, width] : {std::pair<int64_t, int64_t>{1024, 8}, {77, 64}, {1, 128}}) {
+        AttentionShape s;
+        s.dtype = dtype, s.causal = causal;
+        s.q = {2, 12, positions, width}, s.k = {2, 12, 255, width}, s.v = {2, 12, 255, 128};
+        s.q_stride = {positions * 36 * width, width, 36 * width, 1};  // a part of a projection
+        s.k_stride = dense_strides(s.k), s.v_stride = dense_strides(s.v);
+        CAPTURE(pg::dtype_name(dtype), causal, positions, width);
+        REQUIRE(s.is_cudnns());
+        CHECK(engines(AttentionGraph(s)).offered > 0);
       }
     }
   }
