@@ -2,7 +2,8 @@
 // scaled_dot_product_attention(q, k, v, mask?, key?) -> out, lse and its gradient (dout, q, k, v, mask?, key?, lse,
 // delta) -> dq, dk, dv. The products are cuBLASLt's: 16-bit floats as they are, on tensor cores, summed up in float32.
 // Between them own kernels make weights of scores, which stay in float32; a mask is read where it lies, and that of
-// is_causal is never made. Scores exist for some heads at a time only.
+// is_causal is never made. Scores exist for some heads at a time only. Forward, of 16-bit floats without a mask or
+// dropout, cuDNN computes the whole where it can (attention_cudnn.hpp).
 #include "access.cuh"
 #include "kernels/attention_cudnn.hpp"
 #include "kernels/attention_heads.hpp"
