@@ -138,10 +138,11 @@ uint64_t Gemm<T>::workspace() const {
 template <class T>
 void Gemm<T>::pack_rows(Matrix<const T> a, int64_t top, int64_t rows, int64_t p, int64_t depth, Sum* target) const {
   const Packer<T> pack = packers<T>().a;
+  const RowTiles tiles(rows, rows_);
   for_pieces(a.row == 1, depth, [&](int64_t at, int64_t count) {
-    for (int64_t i = 0; i < rows; i += rows_) {
-      const T* from = a.data + (top + i) * a.row + (p + at) * a.column;
-      pack(from, a.row, a.column, std::min(rows_, rows - i), count, target + i * depth + at * rows_);
+    for (int64_t i = 0; i < tiles.count(); i++) {
+      const T* from = a.data + (top + tiles.begin(i)) * a.row + (p + at) * a.column;
+      pack(from, a.row, a.column, tiles.rows(i), count, target + (i * depth + at) * rows_);
     }
   });
 }
@@ -268,12 +269,13 @@ void Gemm<T>::multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum*
   const bool through = writes_through(o, panel);
   Tile<Sum> tile{std::min(depth_, k_ - p), nullptr, b, nullptr, 0, nullptr, false};
   if (o.bias != nullptr && p == 0) tile.first = o.bias + panel * columns_;
-  for (int64_t i = 0; i < rows; i += rows_) {
-    const int64_t height = std::min(rows_, rows - i);
-    tile.a = a + i * tile.depth, tile.c = sums + i * columns_, tile.step = columns_, tile.add = p > 0;
+  const RowTiles tiles(rows, rows_);
+  for (int64_t i = 0; i < tiles.count(); i++) {
+    const int64_t height = tiles.rows(i), begin = tiles.begin(i);
+    tile.a = a + i * rows_ * tile.depth, tile.c = sums + begin * columns_, tile.step = columns_, tile.add = p > 0;
     if constexpr (std::is_same_v<T, Sum>) {
-      if (through && height == rows_) {
-        tile.c = o.c.data + (top + i) * o.c.row + panel * columns_, tile.step = o.c.row;
+      if (through && tiles.fits(height)) {
+        tile.c = o.c.data + (top + begin) * o.c.row + panel * columns_, tile.step = o.c.row;
         tile.add = p > 0 || o.finish.add;
       }
     }
@@ -283,7 +285,7 @@ void Gemm<T>::multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum*
 
 template <class T>
 void Gemm<T>::finish_panel(const Operands& o, Sum* sums, int64_t top, int64_t rows, int64_t panel) const {
-  const int64_t written = writes_through(o, panel) ? rows / rows_ * rows_ : 0, j = panel * columns_;
+  const int64_t written = writes_through(o, panel) ? RowTiles(rows, rows_).fitting() : 0, j = panel * columns_;
   if (written == rows) return;
   if (o.finish.activation != nullptr) o.finish.activation(sums, sums, rows * columns_, nullptr);
   Matrix<T> c{o.c.data + (top + written) * o.c.row + j * o.c.column, o.c.row, o.c.column};

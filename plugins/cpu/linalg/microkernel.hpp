@@ -27,4 +27,29 @@ struct Microkernel {
 template <class A>
 const Microkernel<A>& microkernel();
 
+// How a block's rows are cut into tiles. Of the smallest of three heights the sums are too few to keep AVX2's
+// multipliers busy: a rest of that height gets some of the rows of the tile in front of it.
+class RowTiles {
+ public:
+  RowTiles(int64_t rows, int64_t height)
+      : rows_(rows),
+        height_(height),
+        third_(height / 3),
+        count_((rows + height - 1) / height),
+        last_((count_ - 1) * height) {
+    if (2 * third_ < kBusy && count_ > 1 && rows - last_ <= third_) last_ -= third_;
+  }
+  int64_t count() const { return count_; }
+  int64_t begin(int64_t tile) const { return tile + 1 == count_ ? last_ : tile * height_; }
+  int64_t rows(int64_t tile) const { return (tile + 1 == count_ ? rows_ : begin(tile + 1)) - begin(tile); }
+  // Whether the microkernel computes just so many rows.
+  bool fits(int64_t rows) const { return rows % third_ == 0; }
+  // Rows of the tiles that fit.
+  int64_t fitting() const { return fits(rows_ - last_) ? rows_ : last_; }
+
+ private:
+  static constexpr int64_t kBusy = 8;  // vectors of sums
+  int64_t rows_, height_, third_, count_, last_;
+};
+
 }  // namespace pg::cpu

@@ -43,6 +43,24 @@ PG_AVX2 int64_t lay_out_pairs(const T* row, int64_t k, float* out) {
   return p;
 }
 
+// Adds to each total the lanes of its sum, from the first one on: of eight sums side by side, which gives the same
+// bits.
+template <int Count>
+PG_AVX2_INLINE void add_up(Lanes (&sum)[Count], float (&total)[Count]) {
+  if constexpr (Count == kLanes) {
+    Lanes result;
+    load_lanes(total, result);
+    turn(sum);
+#pragma GCC unroll 8
+    for (int i = 0; i < kLanes; i++) result += sum[i];
+    store_lanes(result, total);
+  } else {
+    for (int q = 0; q < Count; q++) {
+      for (int64_t i = 0; i < kLanes; i++) total[q] += sum[q][i];
+    }
+  }
+}
+
 // Rows of c in columns j to j + Columns. Several columns of b are read side by side where sums of several rows do not
 // already keep the processor busy: that is more of b under way from the last cache at a time.
 template <class T, int Rows, int Columns>
@@ -73,14 +91,21 @@ PG_AVX2_INLINE void columns(const ProductShape& s, const float* a, const T* b, c
     }
   }
   for (int r = 0; r < Rows; r++) {
+    Lanes all[Columns];
+#pragma GCC unroll 8
     for (int q = 0; q < Columns; q++) {
-      Lanes all = sum[r][q][0];
-      for (int part = 1; part < kParts; part++) all += sum[r][q][part];
-      float total = bias != nullptr ? load<T>(bias[(j + q) * s.bias_stride]) : 0;
-      for (int64_t i = 0; i < kLanes; i++) total += all[i];
+      all[q] = sum[r][q][0];
+#pragma GCC unroll 8
+      for (int part = 1; part < kParts; part++) all[q] += sum[r][q][part];
+    }
+    float total[Columns];
+#pragma GCC unroll 8
+    for (int q = 0; q < Columns; q++) total[q] = bias != nullptr ? load<T>(bias[(j + q) * s.bias_stride]) : 0;
+    add_up(all, total);
+    for (int q = 0; q < Columns; q++) {
       for (int64_t i = p; i < s.k; i++)
-        total += load<T>(column[q * s.b.column + i]) * a[r * s.k + place_in_row<T>(i, s.k)];
-      c[r * s.c.row + (j + q) * s.c.column] = store<T>(total);
+        total[q] += load<T>(column[q * s.b.column + i]) * a[r * s.k + place_in_row<T>(i, s.k)];
+      c[r * s.c.row + (j + q) * s.c.column] = store<T>(total[q]);
     }
   }
 }

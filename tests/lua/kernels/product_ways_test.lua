@@ -57,3 +57,27 @@ test("x^T y of many columns of x, whose rows begin at multiples of 2 KiB, by few
   local z = x:t():matmul(y)
   t.ok(z[1]:isnan():all():item() and z[{ { 2, 1024 } }]:eq(64):all():item(), "NaN stays in its row")
 end)
+
+test("any number of rows is cut into tiles, and exact where numbers are whole", function(t)
+  pg.manual_seed(4)
+  local x, w, b = pg.randint(-9, 10, { 27, 150 }), pg.randint(-9, 10, { 70, 150 }), pg.randint(-9, 10, { 70 })
+  local expected = x:to("float64"):matmul(w:to("float64"):t()) + b:to("float64")
+  for rows = 5, 27 do
+    for _, dtype in ipairs { "float32", "float64", "bfloat16", "int64", "int32" } do
+      local from, weight, bias = x:to(dtype)[{ { 1, rows } }], w:to(dtype), b:to(dtype)
+      local exact = expected[{ { 1, rows } }]
+      if dtype == "bfloat16" then exact = exact:to("bfloat16"):to "float64" end
+      local whole = dtype:find "^int"
+      local y = whole and from:matmul(weight:t()) + bias or pg.linear(from, weight, bias)
+      t.equal((wide(y) - exact):abs():max():item(), 0, dtype .. " of " .. rows)
+      if not whole then
+        local z = pg.linear_activation(from, weight, bias, { activation = "relu" })
+        t.equal((wide(z) - exact:relu()):abs():max():item(), 0, dtype .. ", relu, of " .. rows)
+      end
+    end
+  end
+  local deep, weight = pg.randn { 27, 2000 }, pg.randn { 40, 2000 } -- sums that wait in memory for more
+  for rows = 5, 27 do
+    close(t, pg.linear(deep[{ { 1, rows } }], weight), wide(deep[{ { 1, rows } }]):matmul(wide(weight):t()), 1e-5)
+  end
+end)
