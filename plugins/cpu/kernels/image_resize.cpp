@@ -4,6 +4,7 @@
 // contents, and so differ from call to call.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numbers>
 #include <vector>
 
@@ -80,6 +81,7 @@ class PixelTable {
   // The weights of bytes.
   PixelTaps taps() {
     if (units_.empty()) {
+      units_.reserve(weight_.size());
       for (double w : weight_) {
         const double scaled = w * (1 << kPixelBits);
         units_.push_back(static_cast<int32_t>(w < 0 ? scaled - 0.5 : scaled + 0.5));
@@ -200,7 +202,7 @@ struct ImageResize final : pg::Kernel {
     }
     auto of = [&](int64_t picture) -> const Taps& { return taps[taps.size() == 1 ? 0 : static_cast<size_t>(picture)]; };
     const int64_t width = new_columns_ * channels_, old_width = columns_ * channels_;
-    std::vector<uint8_t> between(static_cast<size_t>(pictures_ * most * width));
+    const auto between = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(pictures_ * most * width));
     share(most, width * of(0).columns.most, [&](int64_t picture, int64_t begin, int64_t end) {
       const Taps& t = of(picture);
       end = std::min(end, t.end - t.begin);

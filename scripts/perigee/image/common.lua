@@ -60,14 +60,6 @@ function common.luma(where, t, axis)
   return ((channel(1) * 19595 + channel(2) * 38470 + channel(3) * 7471 + 32768) / 65536):floor()
 end
 
----Columns in reverse order: whole pixels are moved, where flip moves samples.
-function common.mirrored(t)
-  local axis = t:dim() - 1
-  local n = t:size(axis)
-  if type(n) ~= "number" then return t:flip(axis) end -- of a graph, not known yet
-  return t:index_select(n - 1 - require("perigee").arange { n, device = t.device }, axis)
-end
-
 ---Calls fn for each picture of a batch, or for the picture that is given, and joins what they answer.
 function common.each(t, fn)
   if t:dim() == 3 then return fn(t, 1) end

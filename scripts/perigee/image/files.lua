@@ -81,32 +81,53 @@ local function decode(where, o, coded, options)
   return o.channels and with_channels(t, o.channels) or t
 end
 
-local function load_part(where, o, coded, codec)
-  local box, operations = o.crop, require "perigee.image.geometry"
-  local rows, columns
-  if o.size then rows, columns = common.pair(where, "size", o.size, 1) end
-  if not codec.part then
-    local t = decode(where, o, coded, { max_pixels = o.max_pixels })
-    if box then t = operations.crop(t, box[1], box[2], box[3], box[4]) end
-    return rows and in_place_of(t, operations.resize(t, { rows, columns }, { filter = o.filter })) or t
-  end
-  local height, width = unpack(native.codecs.probe(where, o.from, coded))
-  if not box then
-    box = { 0, 0, height, width }
-  elseif box[1] + box[3] > height or box[2] + box[4] > width then
+local function check_inside(where, box, height, width)
+  if box[1] + box[3] > height or box[2] + box[4] > width then
     refuse(where, ("crop {%d, %d, %d, %d} is not inside of %d x %d"):format(box[1], box[2], box[3], box[4], height,
            width), "it is {top, left, height, width}")
   end
-  local scale = o.draft and rows and codec.scales and scale_for(box, rows, columns) or 1
+end
+
+-- A part as it is, or all: the codec looks at the header, and it is read once.
+local function decode_part(where, o, coded)
+  local box, options = o.crop, { max_pixels = o.max_pixels }
+  if not box then return decode(where, o, coded, options) end
+  options.top, options.left, options.height, options.width = unpack(box)
+  local ok, t = pcall(decode, where, o, coded, options)
+  if ok then return t end
+  check_inside(where, box, unpack(native.codecs.probe(where, o.from, coded)))
+  error(t, 0)
+end
+
+-- A part at the scale that the size wants, and where in what was decoded it lies.
+local function decode_scaled(where, o, coded, rows, columns)
+  local height, width = unpack(native.codecs.probe(where, o.from, coded))
+  local box = o.crop or { 0, 0, height, width }
+  check_inside(where, box, height, width)
+  local scale = scale_for(box, rows, columns)
   local top, left = math.floor(box[1] / scale), math.floor(box[2] / scale)
   local bottom = math.min(math.ceil((box[1] + box[3]) / scale), math.ceil(height / scale))
   local right = math.min(math.ceil((box[2] + box[4]) / scale), math.ceil(width / scale))
   local t = decode(where, o, coded, { max_pixels = o.max_pixels, scale = scale > 1 and scale or nil,
                                       top = top, left = left, height = bottom - top, width = right - left })
+  return t, scale > 1 and { box[1] / scale - top, box[2] / scale - left,
+                            math.min(box[3] / scale, bottom - box[1] / scale),
+                            math.min(box[4] / scale, right - box[2] / scale) } or nil
+end
+
+local function load_part(where, o, coded, codec)
+  local operations, rows, columns = require "perigee.image.geometry", nil, nil
+  if o.size then rows, columns = common.pair(where, "size", o.size, 1) end
+  local t, inner
+  if not codec.part then
+    t = decode(where, o, coded, { max_pixels = o.max_pixels })
+    if o.crop then t = operations.crop(t, unpack(o.crop)) end
+  elseif o.draft and rows and codec.scales then
+    t, inner = decode_scaled(where, o, coded, rows, columns)
+  else
+    t = decode_part(where, o, coded)
+  end
   if not rows then return t end
-  local inner = scale > 1 and { box[1] / scale - top, box[2] / scale - left,
-                                math.min(box[3] / scale, bottom - box[1] / scale),
-                                math.min(box[4] / scale, right - box[2] / scale) } or nil
   return in_place_of(t, operations.resize(t, { rows, columns }, { filter = o.filter, box = inner }))
 end
 

@@ -110,8 +110,7 @@ local read_left_right = native.signature("image.flip_left_right", { IMAGE })
 ---@return perigee.Tensor
 function image.flip_left_right(...)
   local t = read_left_right(...).image
-  check("image.flip_left_right", t)
-  return common.mirrored(t)
+  return t:flip(check("image.flip_left_right", t) - 1)
 end
 
 local read_up_down = native.signature("image.flip_up_down", { IMAGE })

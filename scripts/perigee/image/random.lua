@@ -135,7 +135,7 @@ function image.random_flip(...)
   draws.check(where, o)
   check_probability(where, o.probability)
   local turned = for_pictures(FLIP, o, function(draw) return draw:uniform() < o.probability end)
-  local function flipped() return o.direction == "left_right" and common.mirrored(o.image) or o.image:flip(rank - 2) end
+  local function flipped() return o.image:flip(o.direction == "left_right" and rank - 1 or rank - 2) end
   if rank == 3 then return turned[1] and flipped() or o.image end
   if not turned[1] and #turned == 0 then return o.image end
   local mask = pg().tensor(turned, { dtype = "bool", device = o.image.device }):reshape(#turned, 1, 1, 1)

@@ -26,6 +26,21 @@ test("products under PyTorch's names", function(t)
   t.equal(pg.baddbmm(pg.full({ 2 }, 0 / 0), b, b, { beta = 0 }), { { { 7, 10 }, { 15, 22 } } })
 end)
 
+test("flip of lines of items of any size", function(t)
+  pg.manual_seed(1)
+  for _, dtype in ipairs { "uint8", "int16", "float32", "float64", "bool" } do
+    for _, shape in ipairs { { 5 }, { 1, 1 }, { 3, 7, 2 }, { 2, 9, 3 }, { 4, 5, 4 }, { 3, 1, 3 }, { 2, 6, 5 }, { 0, 3 },
+                             { 2, 0, 3 } } do
+      local lines = (pg.rand(shape) * 200):to(dtype)
+      for axis = 1, #shape do
+        local n = shape[axis]
+        local turned = lines:index_select(n - pg.arange(1, n + 1), axis)
+        t.ok(lines:flip(axis):equal(turned), dtype .. " " .. tostring(lines.shape))
+      end
+    end
+  end
+end)
+
 test("flip and roll are copies and count axes from 1", function(t)
   t.equal(x:flip(1), { { 3, 4, 5 }, { 0, 1, 2 } })
   t.equal(x:flip { 1, 2 }, { { 5, 4, 3 }, { 2, 1, 0 } })
