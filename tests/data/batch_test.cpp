@@ -157,3 +157,73 @@ TEST_CASE("a batch keeps nothing of the samples' memory, and a source alone make
   CHECK(contents(under(other, "s1:x")) == given[1]);
   CHECK(under(one, "s1:x").tensor->storage->bytes == 24);
 }
+
+namespace {
+
+// Elements come in order, `ends` of them, which nobody knows before.
+int64_t ends = 0;
+int32_t open_in_order(void*, const void*, void** self, int64_t* count, pg_error*) {
+  *self = nullptr, *count = PG_COUNT_UNKNOWN;
+  return PG_OK;
+}
+int32_t read_in_order(void*, void*, int64_t i, const pg_field_sink* sink, uint32_t* end, pg_error* error) {
+  if (i < ends) return write(i, sink, error);
+  *end = 1;
+  return PG_OK;
+}
+pg_source_info in_order() {
+  pg_source_info info = source();
+  info.flags = PG_SOURCE_IN_ORDER, info.open = open_in_order, info.read = read_in_order;
+  return info;
+}
+
+}  // namespace
+
+TEST_CASE("batches of unknown length are begun with their first sample too") {
+  maker = {}, ends = 8;
+  const pg_source_info info = in_order();
+  const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 4, false, PG_F32);
+  CHECK(batches->count == kUnknown);
+  check_in_place(batches);
+  CHECK(!batches->get(2).layout);
+}
+
+TEST_CASE("the last batch of unknown length is as large as what came, or left out") {
+  maker = {}, ends = 6;
+  const pg_source_info info = in_order();
+  for (const bool drop_last : {false, true}) {
+    const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 4, drop_last, PG_F32);
+    batches->get(0);
+    Element last = batches->get(1);
+    if (drop_last) {
+      CHECK(!last.layout);
+      continue;
+    }
+    const Leaf& x = under(last, "s1:x");
+    REQUIRE(x.tensor->meta->shape[0] == 2);
+    CHECK(x.tensor->storage->bytes == 2 * 24);
+    for (int64_t i = 0; i < 12; i++) CHECK(contents(x)[i] == static_cast<float>(4 + i / 6));
+    CHECK(under(last, "s3:tag").tensor->meta->shape[0] == 2);
+    CHECK(!batches->get(2).layout);
+  }
+}
+
+TEST_CASE("a batch that may have few samples takes no memory for very many") {
+  maker = {}, ends = 3;
+  const pg_source_info info = in_order();
+  const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), int64_t{1} << 40, false, PG_F32);
+  Element all = batches->get(0);
+  REQUIRE(under(all, "s1:x").tensor->meta->shape[0] == 3);
+  CHECK(contents(under(all, "s1:x"))[17] == 2.0F);
+}
+
+TEST_CASE("a sample of another shape is refused by its number where the length is unknown") {
+  ends = 8;
+  for (const int64_t odd : {0, 2, 7}) {
+    maker = {odd, false};
+    const pg_source_info info = in_order();
+    const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 8, false, PG_F32);
+    CHECK_THROWS_WITH(batches->get(0),
+                      Catch::Contains("x of sample " + std::to_string(odd == 0 ? 2 : odd + 1) + " is"));
+  }
+}

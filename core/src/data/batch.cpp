@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/batch.hpp"
 
+#include <algorithm>
+
 #include "data/parts.hpp"
 
 namespace perigee {
@@ -77,7 +79,7 @@ class Collator {
   void stack(const Place& p) {
     const int64_t count = static_cast<int64_t>(samples_.size());
     Leaf made;
-    const TensorRef begun = landed_ != nullptr ? landed_->batch(p.begins[0]) : nullptr;
+    const TensorRef begun = landed_ != nullptr ? landed_->batch(p.begins[0], count) : nullptr;
     made.tensor = begun ? begun : make_batch(*leaf(p, 0).tensor, count);
     for (size_t i = 0; i < samples_.size(); i++) {
       const TensorRef& piece = leaf(p, i).tensor;
@@ -182,6 +184,9 @@ void Landing::begin(const Element& first) {
   size_t at = 0;
   pieces_.resize(first.leaves.size());
   find_stacked(*layout_, true, at, first.leaves, pieces_);
+  int64_t bytes = 0;
+  for (const TensorRef& piece : pieces_) bytes += piece ? dense_meta(*piece->meta, piece->meta->dtype)->bytes : 0;
+  if (bytes > most_bytes_ / count_) std::fill(pieces_.begin(), pieces_.end(), nullptr);
   for (TensorRef& piece : pieces_) {
     batches_.push_back(piece ? make_batch(*piece, count_) : nullptr);
     if (piece) piece = describe_only(*piece);
@@ -220,6 +225,17 @@ TensorRef Landing::place(const std::string& key, const Meta& meta) const {
     at += entry.value->leaves;
   }
   return nullptr;
+}
+
+TensorRef Landing::batch(size_t leaf, int64_t samples) const {
+  const TensorRef& whole = batches_[leaf];
+  if (!whole || samples == count_) return whole;
+  int64_t shape[PG_MAX_RANK];
+  std::copy_n(whole->meta->shape, whole->meta->rank, shape);
+  shape[0] = samples;
+  const MetaRef meta = intern_meta(whole->meta->dtype, whole->meta->rank, shape);
+  // Copied, so that a few samples do not keep the memory of many.
+  return copy_dense(*make_tensor(meta, whole->storage, whole->offset, whole->device), whole->meta->dtype);
 }
 
 Element Landing::batch(std::vector<Element>& samples, uint32_t number_dtype, int64_t first) const {

@@ -200,16 +200,8 @@ class OneByOne : public Stage {
   OneByOne(std::unique_ptr<OpenSource> source, std::shared_ptr<const Options> options)
       : Stage({source->count, true}), source_(std::move(source)), options_(std::move(options)) {}
 
-  Element get(int64_t i) const override {
-    const std::lock_guard lock(mutex_);
-    while (i >= next() && !ended_) read_one();
-    if (i < first_) pg::fail(PG_E_INTERNAL, "an element that comes in order was asked for again");
-    if (i >= next()) return {};
-    Made made = std::move(made_[static_cast<size_t>(i - first_)]);
-    give_up(i);
-    if (made.error) std::rethrow_exception(made.error);
-    return std::move(made.element);
-  }
+  Element get(int64_t i) const override { return take(i, nullptr); }
+  Element get_into(int64_t i, const Landing& landing) const override { return take(i, &landing); }
   bool pass(int64_t i) const override {
     if (source_->info.skip == nullptr) return get(i).layout != nullptr;
     {
@@ -239,11 +231,22 @@ class OneByOne : public Stage {
     bool given = false;
   };
   int64_t next() const { return first_ + static_cast<int64_t>(made_.size()); }
-  void read_one() const {
+  // `landing`: where tensors of element i are wanted.
+  Element take(int64_t i, const Landing* landing) const {
+    const std::lock_guard lock(mutex_);
+    while (i >= next() && !ended_) read_one(i == next() ? landing : nullptr);
+    if (i < first_) pg::fail(PG_E_INTERNAL, "an element that comes in order was asked for again");
+    if (i >= next()) return {};
+    Made made = std::move(made_[static_cast<size_t>(i - first_)]);
+    give_up(i);
+    if (made.error) std::rethrow_exception(made.error);
+    return std::move(made.element);
+  }
+  void read_one(const Landing* landing) const {
     Made made;
     try {
       const int64_t i = next();
-      if (i < count) made.element = source_->read(i);
+      if (i < count) made.element = source_->read(i, landing);
       ended_ = !made.element.layout;
     } catch (...) {
       made.error = std::current_exception();

@@ -269,14 +269,17 @@ class Batch : public Stage {
   }
   Element ragged(int64_t begin) const {
     std::vector<Element> samples;
+    Landing landing(size_, kMostBegun);
     for (int64_t k = begin; k < begin + size_; k++) {
-      Element one = parent_->get(k);
+      Element one = parent_->get_into(k, landing);
       if (!one.layout) break;
       samples.push_back(std::move(one));
+      landing.land(samples.back());
     }
     if (samples.empty() || (drop_last_ && static_cast<int64_t>(samples.size()) < size_)) return {};
-    return collate(samples, number_dtype_, begin + 1);
+    return landing.batch(samples, number_dtype_, begin + 1);
   }
+  static constexpr int64_t kMostBegun = int64_t{64} << 20;  // bytes of a batch that may turn out to be a smaller one
   const StageRef parent_;
   const int64_t size_;
   const bool drop_last_;
