@@ -29,7 +29,7 @@ test("crop, center_crop, pad, flips, erase", function(t)
   t.ok(erased:ne(batch):sum():item() <= 2 * 3 * 4 * 3)
 end)
 
--- Bytes of three and four channels are made many at a time, by their own ways: each channel by itself says what is right.
+-- Bytes of three and four channels are made many at a time: each channel by itself says what is right.
 test("resized pictures have each channel resized by itself", function(t)
   local sizes = { { 5, 6 }, { 9, 4 }, { 23, 31 }, { 8, 5 }, { 17, 300 }, { 70, 3 }, { 6, 16 }, { 41, 90 } }
   local wanted = { { 7, 9 }, { 16, 5 }, { 3, 40 }, { 1, 1 }, { 30, 21 } }
