@@ -14,8 +14,8 @@
 namespace pg::cpu {
 namespace {
 
-// Rows of float32 by a linear layer's weight up to which the own product is ahead of dnnl_sgemm where the weight's
-// panels are kept, and level with it where they are not. More rows are worth no second copy of the weight.
+// Rows of float32 by a linear layer's weight up to which its panels are kept. More rows are worth no second copy of the
+// weight: what packing it takes is little beside them.
 constexpr int64_t kMostKeptRows = 384;
 
 // c^T = b^T a^T by the own product, of one matrix without a bias.
@@ -95,7 +95,7 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
     if (auto product = make_few_rows_product(shape)) return product;
     bool weight = constant_b && shape.batch.empty() && shape.b.row == 1 && shape.b.column != 1;
-    if (weight && shape.m <= kMostKeptRows) return make_own_product(shape, true);
+    if (weight) return make_own_product(shape, shape.m <= kMostKeptRows);
     if (gathers_slowly(shape)) return std::make_unique<TurnedProduct>(shape);
     return make_sgemm_product(shape);
   }
