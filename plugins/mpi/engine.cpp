@@ -112,7 +112,7 @@ void Engine::join() {
   const Process self = this_process();
   processes_.resize(static_cast<size_t>(size_));
   check(MPI_Allgather(&self, sizeof self, MPI_BYTE, processes_.data(), sizeof self, MPI_BYTE, control_), "world");
-  if (size_ > 1) watch_termination();
+  if (size_ > 1) watch_termination(processes_);
 }
 
 // Leaves together with all others. One that cannot, because somebody is gone, ends without a farewell: MPI_Finalize

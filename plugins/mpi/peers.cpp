@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peers.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -13,9 +16,40 @@ namespace {
 
 std::atomic<bool> waiting{false}, terminated{false};
 struct sigaction before;
+std::vector<int32_t> neighbours;  // processes of this machine
 
+// What `/proc` calls a process's state; 'X' where there is none. Signal handlers call it.
+char letter_of(int32_t pid) {
+  char path[64] = "/proc/", text[512];
+  std::strcpy(std::to_chars(path + 6, path + 24, pid).ptr, "/stat");
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 'X';
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  text[length < 0 ? 0 : length] = '\0';
+  const char* name_end = std::strrchr(text, ')');  // the name in front may hold anything
+  return name_end == nullptr || name_end[1] == '\0' ? 'X' : name_end[2];
+}
+
+bool has_ended(int32_t pid) {
+  const char letter = letter_of(pid);
+  return letter == 'X' || letter == 'Z';
+}
+
+bool has_lost_neighbour() {
+  for (const int32_t pid : neighbours)
+    if (has_ended(pid)) return true;
+  return false;
+}
+
+// The launcher ends what is left of a job. A process that waits says first what it has waited for; one that computes
+// comes to its next call, if another has ended: the launcher does not wait for it for long. Being asked twice is
+// enough.
 void on_termination(int signal) {
-  if (waiting.load()) {
+  const int kept = errno;
+  const bool defers = waiting.load() || (!terminated.load() && has_lost_neighbour());
+  errno = kept;
+  if (defers) {
     terminated = true;
     return;
   }
@@ -38,16 +72,7 @@ Process this_process() {
 uint32_t state_of(const Process& process) {
   static const Process self = this_process();
   if (std::strcmp(process.machine, self.machine) != 0) return PG_PEER_ALIVE;
-  char path[64], text[512];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", process.pid);
-  FILE* file = std::fopen(path, "r");
-  if (file == nullptr) return PG_PEER_LOST;
-  const size_t length = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
-  text[length] = '\0';
-  const char* name_end = std::strrchr(text, ')');  // the name in front may hold anything
-  if (name_end == nullptr || name_end[1] == '\0') return PG_PEER_LOST;
-  switch (name_end[2]) {
+  switch (letter_of(process.pid)) {
     case 'Z':
     case 'X': return PG_PEER_LOST;
     case 'T':
@@ -56,7 +81,10 @@ uint32_t state_of(const Process& process) {
   }
 }
 
-void watch_termination() {
+void watch_termination(const std::vector<Process>& processes) {
+  const Process self = this_process();
+  for (const Process& each : processes)
+    if (each.pid != self.pid && std::strcmp(each.machine, self.machine) == 0) neighbours.push_back(each.pid);
   struct sigaction action {};
   action.sa_handler = on_termination;
   sigemptyset(&action.sa_mask);

@@ -21,8 +21,9 @@ Process this_process();
 uint32_t state_of(const Process& process);
 
 // SIGTERM is how a launcher ends what is left of a job when one of its processes died. While this process waits for the
-// others, it shall say so instead of dying silently; at all other times the signal does what it did before.
-void watch_termination();
+// others, or where one of them has ended, it shall say so instead of dying silently, at the latest in its next call; at
+// all other times the signal does what it did before.
+void watch_termination(const std::vector<Process>& processes);
 class Waiting {
  public:
   Waiting();

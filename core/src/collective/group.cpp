@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "collective/ranks.hpp"
+#include "collective/versions.hpp"
 
 namespace perigee {
 namespace {
@@ -64,43 +65,6 @@ void join() {
   const std::string reasons = unavailable_text();
   pg::fail(PG_E_FAILED_PRECONDITION, "this process was not launched together with others, so there is no group" +
                                          (reasons.empty() ? "" : "; " + reasons));
-}
-
-// Mutex held.
-Group& add_group(const std::vector<int32_t>& ranks) {
-  Groups& g = groups();
-  Group made{static_cast<int64_t>(g.list.size()) + kWorldGroup, ranks, -1, 0};
-  for (size_t i = 0; i < ranks.size(); i++) {
-    if (ranks[i] < 0 || static_cast<uint32_t>(ranks[i]) >= g.world.size)
-      pg::fail_argument(
-          pg::format("rank %d of the group is not in the world; expected 0..%u", ranks[i], g.world.size - 1));
-    if (i > 0 && ranks[i] <= ranks[i - 1])
-      pg::fail_argument(
-          pg::format("rank %d stands behind rank %d; ranks rise, and none is named twice", ranks[i], ranks[i - 1]));
-    if (static_cast<uint32_t>(ranks[i]) == g.world.rank) made.rank = static_cast<int32_t>(i);
-  }
-  if (made.rank < 0)
-    pg::fail_argument(pg::format("this is rank %u, which is not in the group; only its members make it", g.world.rank));
-  pg_group_info info{};
-  info.size = PG_SIZE(pg_group_info, reserved);
-  info.count = static_cast<uint32_t>(ranks.size());
-  info.ranks = ranks.data();
-  pg_error error = pg::make_error();
-  check(engine().group_create(groups().plugin->self, &info, g.deadline, &made.handle, &error), error);
-  g.list.push_back(std::move(made));
-  return g.list.back();
-}
-
-// Mutex held. The group of all is the first.
-void need_world_group() {
-  Groups& g = groups();
-  join();
-  if (g.plugin == nullptr) fail_alone();
-  if (g.closed) pg::fail(PG_E_FAILED_PRECONDITION, "Perigee has been shut down");
-  if (!g.list.empty()) return;
-  std::vector<int32_t> all(g.world.size);
-  for (size_t i = 0; i < all.size(); i++) all[i] = static_cast<int32_t>(i);
-  add_group(all);
 }
 
 // Host memory that a tensor of a device travels through.
@@ -177,6 +141,66 @@ void submit_and_wait(Group& group, const Collective& call, pg_address input, pg_
   const uint64_t request = submit(group, call, input, output);
   while (!wait_for(group, request, kSlice)) {
   }
+}
+
+// Mutex held. `bytes` of every rank.
+void gather(Group& group, const void* mine, uint64_t bytes, void* all, const char* what) {
+  Collective exchange{PG_COLLECTIVE_ALL_GATHER};
+  exchange.count = bytes;
+  exchange.what = what;
+  submit_and_wait(group, exchange, {reinterpret_cast<uint64_t>(mine), 0}, {reinterpret_cast<uint64_t>(all), 0});
+}
+
+// Mutex held. Fails on all ranks of a new group where they run different versions: what one sends would be read by the
+// rules of another.
+void compare_versions(Group& group) {
+  const size_t size = group.ranks.size();
+  std::string mine = own_versions();
+  mine.resize(kVersionsLength);
+  std::vector<char> all(kVersionsLength * size);
+  gather(group, mine.data(), kVersionsLength, all.data(), "comparing versions");
+  std::vector<std::string> said;
+  for (size_t rank = 0; rank < size; rank++) said.emplace_back(all.data() + rank * kVersionsLength);
+  const std::string differ = versions_that_differ(said, group.ranks);
+  if (!differ.empty()) pg::fail(PG_E_FAILED_PRECONDITION, "ranks have different plugins: " + differ);
+}
+
+// Mutex held.
+Group& add_group(const std::vector<int32_t>& ranks) {
+  Groups& g = groups();
+  Group made{static_cast<int64_t>(g.list.size()) + kWorldGroup, ranks, -1, 0};
+  for (size_t i = 0; i < ranks.size(); i++) {
+    if (ranks[i] < 0 || static_cast<uint32_t>(ranks[i]) >= g.world.size)
+      pg::fail_argument(
+          pg::format("rank %d of the group is not in the world; expected 0..%u", ranks[i], g.world.size - 1));
+    if (i > 0 && ranks[i] <= ranks[i - 1])
+      pg::fail_argument(
+          pg::format("rank %d stands behind rank %d; ranks rise, and none is named twice", ranks[i], ranks[i - 1]));
+    if (static_cast<uint32_t>(ranks[i]) == g.world.rank) made.rank = static_cast<int32_t>(i);
+  }
+  if (made.rank < 0)
+    pg::fail_argument(pg::format("this is rank %u, which is not in the group; only its members make it", g.world.rank));
+  pg_group_info info{};
+  info.size = PG_SIZE(pg_group_info, reserved);
+  info.count = static_cast<uint32_t>(ranks.size());
+  info.ranks = ranks.data();
+  pg_error error = pg::make_error();
+  check(engine().group_create(groups().plugin->self, &info, g.deadline, &made.handle, &error), error);
+  compare_versions(made);
+  g.list.push_back(std::move(made));
+  return g.list.back();
+}
+
+// Mutex held. The group of all is the first.
+void need_world_group() {
+  Groups& g = groups();
+  join();
+  if (g.plugin == nullptr) fail_alone();
+  if (g.closed) pg::fail(PG_E_FAILED_PRECONDITION, "Perigee has been shut down");
+  if (!g.list.empty()) return;
+  std::vector<int32_t> all(g.world.size);
+  for (size_t i = 0; i < all.size(); i++) all[i] = static_cast<int32_t>(i);
+  add_group(all);
 }
 
 }  // namespace
@@ -259,11 +283,8 @@ void set_agreement(bool on) { groups().agreement = on; }
 bool wants_agreement() { return groups().agreement.load(std::memory_order_relaxed); }
 
 void gather_bytes(Group& group, const void* mine, uint64_t bytes, void* all, const char* what) {
-  Collective exchange{PG_COLLECTIVE_ALL_GATHER};
-  exchange.count = bytes;
-  exchange.what = what;
   std::lock_guard guard(groups().mutex);
-  submit_and_wait(group, exchange, {reinterpret_cast<uint64_t>(mine), 0}, {reinterpret_cast<uint64_t>(all), 0});
+  gather(group, mine, bytes, all, what);
 }
 
 std::string find_ended(Group& group) {

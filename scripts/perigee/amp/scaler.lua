@@ -49,6 +49,7 @@ end
 ---@return perigee.Tensor|perigee.Tensor[]
 function GradScaler:scale(losses)
   if not self.enabled then return losses end
+  native.grad_scaler.scaling = true
   if native.is_tensor(losses) then return losses * self.factor end
   need(type(losses) == "table", "GradScaler:scale", "needs a tensor or a list of tensors, got " ..
        native.describe(losses))
@@ -236,6 +237,7 @@ local function update_now(self, new_scale)
     adapt(self, overflowed)
   end
   self.seen, self.order = {}, {}
+  native.grad_scaler.scaling = false
   return overflowed
 end
 
@@ -294,6 +296,7 @@ function GradScaler:__tostring()
                                                                             self.growth_interval)
 end
 
-native.grad_scaler = { new = new, is_scaler = function(v) return getmetatable(v) == GradScaler end,
+-- `scaling`: whether losses have been scaled since the last update, so that gradients may overflow.
+native.grad_scaler = { new = new, scaling = false, is_scaler = function(v) return getmetatable(v) == GradScaler end,
                        recorded = function(...) return require("perigee.amp.recorded")(...) end }
 return native.grad_scaler

@@ -3,6 +3,7 @@
 
 local native = require "perigee.native"
 local partial = require "perigee.nn.partial"
+local world = require "perigee.dist.world"
 
 local M = {}
 
@@ -90,15 +91,80 @@ function M.unflatten(list, flat)
   end
 end
 
----Raises on every process where they have not the same number of parameters, of the same sizes.
+local TEXT = 96 -- bytes
+
+-- A short text of each process, by rank.
+local function exchange_texts(text, group)
+  local bytes = { text:sub(1, TEXT):byte(1, -1) }
+  for i = #bytes + 1, TEXT do bytes[i] = 0 end
+  local list = {}
+  for rank, got in ipairs(M.exchange(bytes, group)) do list[rank] = string.char(unpack(got)):match "^[^%z]*" end
+  return list
+end
+
+local function kind_of(p) return ("%s %s"):format(p.dtype, tostring(p.shape)) end
+
+-- A whole number below 2^43 that other texts hardly have.
+local function fingerprint(text)
+  local h = 0
+  for i = 1, #text do h = (h * 31 + text:byte(i)) % 2 ^ 43 end
+  return h
+end
+
+-- Of numbers by rank: the first rank that has another in some place than the group's first, and the place.
+local function find_other(all)
+  for rank = 2, #all do
+    for i, v in ipairs(all[rank]) do
+      if v ~= all[1][i] then return rank, i end
+    end
+  end
+end
+
+---Raises on every process where they have not the same parameters: as many, of the same shapes and dtypes.
 function M.check_models(where, params, group)
-  local total = 0
-  for _, p in ipairs(params) do total = total + p:numel() end
-  local all = M.exchange({ #params, total }, group)
-  for i = 2, #all do
-    if all[i][1] ~= all[1][1] or all[i][2] ~= all[1][2] then
-      native.raise("failed_precondition", where, ("ranks have different models: rank 0 has %d parameters with %d " ..
-                   "elements, rank %d has %d with %d"):format(all[1][1], all[1][2], i - 1, all[i][1], all[i][2]))
+  local function refuse(...)
+    native.raise("failed_precondition", where, "ranks have different models: " .. (...):format(select(2, ...)))
+  end
+  local total, kinds = 0, {}
+  for i, p in ipairs(params) do total, kinds[i] = total + p:numel(), fingerprint(kind_of(p)) end
+  local all = M.exchange({ #params, total, fingerprint(table.concat(kinds, " ")) }, group)
+  local other, place = find_other(all)
+  if not other then return end
+  local first, own = all[1], all[other]
+  local ranks = group and group.ranks or {}
+  local a, b = ranks[1] or 0, ranks[other] or other - 1
+  if place < 3 then
+    refuse("rank %d has %d parameters with %d elements, rank %d has %d with %d", a, first[1], first[2], b, own[1],
+           own[2])
+  end
+  other, place = find_other(M.exchange(kinds, group))
+  local texts = exchange_texts(kind_of(params[place]), group)
+  refuse("rank %d has %s as parameter %d, rank %d has %s", a, texts[1], place, ranks[other] or other - 1, texts[other])
+end
+
+-- Whether a scaler looks for what is not finite, as it expects some to be.
+local function scaler_looks() return native.grad_scaler and native.grad_scaler.scaling end
+
+---In the debug mode, before gradients are summed: raises on every process where one has NaN in some, and names it.
+---@param where string the collective that would sum them
+---@param gradients table by number, with holes
+---@param count integer
+---@param names fun(i: integer): string
+---@param group perigee.Group
+function M.check_nan(where, gradients, count, names, group)
+  if not world.debugs() or scaler_looks() then return end
+  local found = 0
+  pg().no_grad(function()
+    for i = count, 1, -1 do
+      local g = gradients[i]
+      if g and g:numel() > 0 and g:ne(g):any():item() then found = i end
+    end
+  end)
+  for i, own in ipairs(M.exchange({ found }, group)) do
+    if own[1] > 0 then
+      native.raise("failed_precondition", where,
+                   ("is not made: rank %d has NaN in the gradient of parameter %s"):format(group.ranks[i],
+                     names(own[1])), "pg.detect_anomaly(fn) names the operator that makes it")
     end
   end
 end

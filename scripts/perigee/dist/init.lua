@@ -6,6 +6,7 @@ local world = require "perigee.dist.world"
 
 ---With `PERIGEE_DIST_DEBUG=1` in the environment processes compare, before each collective, what they are about to
 ---call: operator, shape and dtype. Where they differ, all of them raise, and name both sides with the script's lines.
+---So do they where one of them has NaN in a gradient that is to be summed, unless a GradScaler looks for it.
 ---
 ---Without other processes every function works on the one there is: its rank is 0 of 1, and collectives answer copies.
 ---@class perigee.dist
@@ -371,7 +372,7 @@ local read_workers = native.signature("dist.multi_worker", {
 ---@return perigee.Strategy
 function dist.multi_worker(...)
   local o = read_workers(...)
-  local overlap = o.overlap and os.getenv "PERIGEE_DIST_DEBUG" ~= "1" -- which asks all before a call
+  local overlap = o.overlap and not world.debugs() -- which asks all before a call
   local w = world.get "dist.multi_worker"
   check_tf_config(w.size)
   local group = w.everybody

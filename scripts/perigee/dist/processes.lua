@@ -39,6 +39,14 @@ end
 function kind.scope(_, fn, ...) return fn(...) end
 kind.end_scope = part_draws
 
+local function check_nan(self, params)
+  local list = {}
+  for i, p in ipairs(params) do list[i] = p.grad end
+  gradients.check_nan("all_reduce", list, #params, function(i)
+    return self._names_of[params[i]] or tostring(i)
+  end, self._group)
+end
+
 -- Sums gradients of an optimizer's, or fit's, parameters; `key` is what they are asked for by.
 local function sum(self, key, params, weight)
   params = gradients.whole_ones(params, self._group) -- of parts each process has the sum already
@@ -48,6 +56,7 @@ local function sum(self, key, params, weight)
     self._last = { params = params, any = any }
     return
   end
+  check_nan(self, params)
   local reducer = self._reducers[key]
   if not reducer or not reducer:is_for(params) then
     reducer = new_reducer(self, params)

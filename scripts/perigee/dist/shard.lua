@@ -8,6 +8,7 @@
 -- needs it, in forward and again in backward; the tape goes on showing it in between (core/src/tensor/dropped.hpp).
 
 local native = require "perigee.native"
+local gradients = require "perigee.dist.gradients"
 local hooks = require "perigee.nn.hooks"
 local partial = require "perigee.nn.partial"
 local shares = require "perigee.dist.shares"
@@ -85,6 +86,7 @@ end
 -- is let go of at once: the collector would leave that of many layers.
 local function scatter(self, entry, gradient)
   local weight, group = shares.sending or 1 / self.group.size, self.group
+  gradients.check_nan("reduce_scatter", { gradient }, 1, function() return self.names[entry.p] end, group)
   local made = { gradient, gradient:reshape(-1) }
   if weight ~= 1 then
     made[3] = made[2] * weight
@@ -269,9 +271,11 @@ end
 return function(model, o)
   check(model, o)
   if o.group.size == 1 then return model end
+  gradients.check_models(WHERE, model:parameters(), o.group)
   local self = setmetatable({ group = o.group, drops = o.level == 3, prefetch = o.prefetch and o.level == 3, of = {},
-                              known = {}, entries = {}, units = {}, forward_order = { at = 0 },
+                              known = {}, names = {}, entries = {}, units = {}, forward_order = { at = 0 },
                               backward_order = { at = 0 } }, Sharding)
+  for name, p in model:named_parameters() do self.names[p] = name end
   pg().no_grad(function()
     if o.level == 1 then
       for _, p in ipairs(model:parameters()) do stretch(self, p) end

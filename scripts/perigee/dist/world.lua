@@ -36,6 +36,9 @@ local function all_ranks(size)
   return ranks
 end
 
+---Whether processes compare what they are about to do.
+function M.debugs() return os.getenv "PERIGEE_DIST_DEBUG" == "1" end
+
 ---This process among the others: rank, size, local_rank, local_size, engine.
 function M.get(where)
   if world then return world end
@@ -53,7 +56,7 @@ function M.get(where)
     refuse_alone(where)
   else
     ending.watch()
-    if os.getenv "PERIGEE_DIST_DEBUG" == "1" then native.dist.set_agreement(true) end
+    if M.debugs() then native.dist.set_agreement(true) end
   end
   found.everybody = setmetatable({ number = found.size > 1 and WORLD_GROUP or 0, ranks = all_ranks(found.size),
                                    rank = found.rank, size = found.size }, Group)

@@ -5,7 +5,7 @@
 
 local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
 package.path = tests .. "/?.lua;" .. package.path
-local process = require "process"
+local draws, process = require "draws", require "process"
 
 -- Trains with a checkpoint a step; prints what it ends in.
 local TRAINS = [[
@@ -53,16 +53,6 @@ local function draw(random)
   return kind, "timeout 30", settings
 end
 
--- A generator of its own: scripts' seeds are others'.
-local function generator(seed)
-  local state = seed * 2654435761 % 2 ^ 31
-  return function(low, high)
-    if not high then low, high = 1, low end
-    for _ = 1, 3 do state = (state * 16807 + 11) % 2147483647 end
-    return low + math.floor(state / 2147483647 * (high - low + 1))
-  end
-end
-
 test("none hangs, none spoils a checkpoint, and all runs end in the same bits", function(t)
   local perigee, script = process.need_perigee(t), process.file(TRAINS)
   local function run(before, settings, dir, deadline)
@@ -82,7 +72,7 @@ test("none hangs, none spoils a checkpoint, and all runs end in the same bits", 
   local first, count = tonumber(os.getenv "PERIGEE_FAULT_SEED") or 1, tonumber(os.getenv "PERIGEE_RANDOM_FAULTS") or 12
   local failed = 0
   for seed = first, first + count - 1 do
-    local kind, before, settings = draw(generator(seed))
+    local kind, before, settings = draw(draws.generator(seed))
     dir = folder()
     local text, status = run(before, settings, dir, 0.3)
     local what = ("seed %d, %s %s: "):format(seed, kind, settings)
