@@ -411,6 +411,7 @@ local data_text = {}
 
 ---With `PERIGEE_DIST_DEBUG=1` in the environment processes compare, before each collective, what they are about to
 ---call: operator, shape and dtype. Where they differ, all of them raise, and name both sides with the script's lines.
+---So do they where one of them has NaN in a gradient that is to be summed, unless a GradScaler looks for it.
 ---Without other processes every function works on the one there is: its rank is 0 of 1, and collectives answer copies.
 ---@class perigee.dist
 local dist = {}

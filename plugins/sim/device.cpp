@@ -35,7 +35,11 @@ uint64_t extent_bytes(const pg_tensor& tensor) {
   return static_cast<uint64_t>((last + 1) * pg::dtype_bytes(pg::dtype_of(tensor)));
 }
 
-Device::Device(Settings settings) : settings_(std::move(settings)), order_(settings_.races), process_(getpid()) {
+Device::Device(Settings settings)
+    : settings_(std::move(settings)),
+      order_(settings_.races),
+      clock_(settings_.delays, settings_.links),
+      process_(getpid()) {
   for (uint32_t i = 0; i < settings_.devices; i++)
     devices_.push_back(std::make_unique<One>(i, settings_.memory, order_));
 }
@@ -105,6 +109,8 @@ uint64_t Device::stream_create(uint32_t device) {
 void Device::stream_destroy(uint32_t device, uint64_t handle) {
   std::shared_ptr<Stream> drained = stream(device, handle);  // joins its thread outside the lock
   order_.wait_on_host(order_.record(handle));
+  clock_.wait_on_host(clock_.record(handle));
+  clock_.forget(handle);
   std::lock_guard lock(mutex_);
   streams_.erase(handle);
   captures_.erase(handle);
@@ -134,6 +140,7 @@ void Device::stream_sync(uint32_t device, uint64_t handle) {
   Snapshot until = order_.record(handle);
   std::optional<Failure> failure = waited->sync();
   order_.wait_on_host(until);
+  clock_.wait_on_host(clock_.record(handle));
   if (failure) raise(*failure);
   alive(device);
 }
@@ -156,7 +163,7 @@ void Device::event_destroy(uint32_t device, uint64_t handle) {
 void Device::event_record(uint32_t device, uint64_t handle, uint64_t on) {
   std::shared_ptr<Event> recorded = event(handle);
   refuse_capture(on, "event_record");
-  auto mark = std::make_shared<Mark>(order_.record(on));
+  auto mark = std::make_shared<Mark>(order_.record(on), clock_.record(on));
   stream(device, on)->record(mark);
   recorded->set(mark);
 }
@@ -168,6 +175,7 @@ void Device::event_wait(uint32_t device, uint64_t handle, uint64_t on) {
   refuse_capture(on, "event_wait");
   if (!mark) return;
   order_.wait(on, mark->order);
+  clock_.wait(on, mark->at);
   waiter->wait(mark);
 }
 
@@ -175,6 +183,12 @@ bool Device::event_query(uint32_t device, uint64_t handle) {
   one(device);
   std::shared_ptr<Mark> mark = event(handle)->mark();
   if (!mark) return true;
+  if (clock_.on()) {
+    if (!clock_.has_passed(mark->at)) return false;
+    mark->wait();
+    order_.wait_on_host(mark->order);
+    return true;
+  }
   // Where races are looked for, chance must not decide what the host knows: at first it has to wait.
   constexpr uint32_t kPatience = 64;
   if (!order_.known_on_host(mark->order) && ++mark->asked < kPatience) return false;
@@ -189,6 +203,7 @@ void Device::event_sync(uint32_t device, uint64_t handle) {
   if (!mark) return;
   std::optional<Failure> failure = mark->wait();
   order_.wait_on_host(mark->order);
+  clock_.wait_on_host(mark->at);
   if (failure) raise(*failure);
 }
 
@@ -198,17 +213,28 @@ double Device::event_elapsed(uint32_t device, uint64_t start, uint64_t stop) {
   if (!from || !to || !from->finished() || !to->finished()) {
     throw pg::Error(PG_E_FAILED_PRECONDITION, "both events must have been recorded and have passed");
   }
+  if (clock_.on()) return static_cast<double>(to->at - from->at) * 1e-9;
   return std::chrono::duration<double>(to->time() - from->time()).count();
 }
 
 void Device::queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
-                   Activity activity, std::function<void()> body) {
+                   Activity activity, std::function<void()> body, const Period* period) {
   One& found = alive(device);
   std::shared_ptr<Stream> target = stream(device, ticket.stream);
   order_.submit(ticket.stream, what, ticket.sequence, touches);
+  if (clock_.on()) {
+    const Period taken = period != nullptr ? *period
+                         : activity.kind == PG_ACTIVITY_KERNEL
+                             ? clock_.launch(ticket.stream, what)
+                             : clock_.transfer(ticket.stream, {activity.from, activity.to, activity.bytes});
+    if (activities.on()) {
+      const Period told = clock_.told(taken);
+      activities.add(pg::activity(activity.kind, device, ticket, told.begin, told.end, activity.bytes));
+    }
+  }
   target->push(ticket.sequence, what, [=, this, &found, body = std::move(body)] {
     if (found.lost) fail_lost(device);
-    if (!activities.on()) return body();
+    if (clock_.on() || !activities.on()) return body();
     const int64_t begin = pg::activity_now();
     body();
     activities.add(pg::activity(activity.kind, device, ticket, begin, pg::activity_now(), activity.bytes));
@@ -264,11 +290,20 @@ void Device::queue_collective(const std::vector<Member>& members, uint32_t kind,
   for (const Member& each : members) refuse_capture(each.ticket.stream, "a collective");
   for (size_t k = 0; k < members.size(); k++)
     if (members[k].ticket.stream != 0) seats[k] = std::make_shared<Seat>(meeting, k);
+  std::vector<uint64_t> streams;
+  std::vector<std::vector<Hop>> hops;
+  for (size_t k = 0; k < members.size(); k++) {
+    if (!seats[k]) continue;
+    streams.push_back(members[k].ticket.stream);
+    hops.push_back(meeting->hops_of(k));
+  }
+  const Period period = clock_.meet(streams, hops);
   for (size_t k = 0; k < members.size(); k++) {
     const Member& each = members[k];
     if (!seats[k]) continue;
-    queue(each.device, each.ticket, "collective", each.touches, {PG_ACTIVITY_PEER, each.bytes},
-          [seat = std::move(seats[k])] { seat->take(); });
+    queue(
+        each.device, each.ticket, "collective", each.touches, {PG_ACTIVITY_PEER, each.bytes},
+        [seat = std::move(seats[k])] { seat->take(); }, &period);
     before[k] = order_.record(each.ticket.stream);
   }
   const bool pairs = kind == PG_COLLECTIVE_SEND || kind == PG_COLLECTIVE_RECEIVE;
@@ -332,8 +367,8 @@ void Device::upload(uint32_t device, pg_address target, const void* source, uint
   refuse_capture(ticket.stream, "upload");
   Use to = alive(device).memory.use(target.buffer, target.offset, bytes, "upload");
   Touch from = alive(device).memory.pinned(source, bytes, false);
-  queue_copy(device, ticket, "upload", {to.touch(true), from}, {PG_ACTIVITY_UPLOAD, bytes},
-             [this, device, to, source, bytes] {
+  queue_copy(device, ticket, "upload", {to.touch(true), from},
+             {PG_ACTIVITY_UPLOAD, bytes, kHost, static_cast<int32_t>(device)}, [this, device, to, source, bytes] {
                settings_.links.transfer(kHost, static_cast<int32_t>(device), bytes);
                std::memcpy(to.data(), source, bytes);
              });
@@ -344,8 +379,8 @@ void Device::download(uint32_t device, void* target, pg_address source, uint64_t
   refuse_capture(ticket.stream, "download");
   Use from = alive(device).memory.use(source.buffer, source.offset, bytes, "download");
   Touch to = alive(device).memory.pinned(target, bytes, true);
-  queue_copy(device, ticket, "download", {from.touch(false), to}, {PG_ACTIVITY_DOWNLOAD, bytes},
-             [this, device, from, target, bytes] {
+  queue_copy(device, ticket, "download", {from.touch(false), to},
+             {PG_ACTIVITY_DOWNLOAD, bytes, static_cast<int32_t>(device), kHost}, [this, device, from, target, bytes] {
                settings_.links.transfer(static_cast<int32_t>(device), kHost, bytes);
                std::memcpy(target, from.data(), bytes);
              });
@@ -356,7 +391,8 @@ void Device::peer(uint32_t target_device, pg_address target, uint32_t source_dev
   refuse_capture(ticket.stream, "peer");
   Use to = alive(target_device).memory.use(target.buffer, target.offset, bytes, "peer copy, target");
   Use from = alive(source_device).memory.use(source.buffer, source.offset, bytes, "peer copy, source");
-  queue_copy(target_device, ticket, "peer", {from.touch(false), to.touch(true)}, {PG_ACTIVITY_PEER, bytes},
+  queue_copy(target_device, ticket, "peer", {from.touch(false), to.touch(true)},
+             {PG_ACTIVITY_PEER, bytes, static_cast<int32_t>(source_device), static_cast<int32_t>(target_device)},
              [this, source_device, target_device, to, from, bytes] {
                settings_.links.transfer(static_cast<int32_t>(source_device), static_cast<int32_t>(target_device),
                                         bytes);
@@ -395,6 +431,8 @@ void Device::fill(uint32_t device, const pg_tensor& target, const pg_number& val
                [to, out, value] { fill_elements(out, value); });
   }
 }
+
+void Device::begin_telling() { clock_.start_telling(pg::activity_now()); }
 
 bool Device::busy() {
   if (collectives.busy()) return true;

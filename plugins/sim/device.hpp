@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "clock.hpp"
 #include "collectives.hpp"
 #include "memory.hpp"
 #include "perigee/device.hpp"
@@ -77,6 +78,7 @@ class Device {
 
   const Settings& settings() const { return settings_; }
   bool busy();
+  void begin_telling();  // of what was done when
 
   pg::ActivityLog activities;  // noted by the streams' threads
   Collectives collectives{*this};
@@ -94,6 +96,7 @@ class Device {
   struct Activity {  // what a profile is told of it
     uint32_t kind;
     uint64_t bytes;
+    int32_t from = 0, to = 0;  // ends of the link of a transfer
   };
   // A piece of work of a plan: what launch or queue_copy was given.
   struct Piece {
@@ -111,12 +114,13 @@ class Device {
   bool capture(uint64_t stream, Piece piece);  // false: the stream is not being captured
   void refuse_capture(uint64_t stream, const char* what);
   void queue(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches, Activity activity,
-             std::function<void()> body);
+             std::function<void()> body, const Period* period = nullptr);
   void queue_copy(uint32_t device, pg::Ticket ticket, const char* what, const std::vector<Touch>& touches,
                   Activity activity, std::function<void()> body);
 
   Settings settings_;  // faults change
   Order order_;
+  VirtualClock clock_;
   const int process_;  // a child of fork has none of the threads
   std::vector<std::unique_ptr<One>> devices_;
   std::mutex faults_;  // of the counts, and of the settings' faults

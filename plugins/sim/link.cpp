@@ -57,13 +57,18 @@ Links Links::parse(const char* variable, const std::string& text) {
   return out;
 }
 
+double Links::seconds(int32_t from, int32_t to, uint64_t bytes) const {
+  if (from == to) return 0;
+  auto found = speeds_.find(std::minmax(from, to));
+  const LinkSpeed speed = found == speeds_.end() ? others_ : found->second;
+  const double latency = static_cast<double>(speed.latency) * 1e-6;
+  return speed.bytes_per_second > 0 ? latency + static_cast<double>(bytes) / speed.bytes_per_second : latency;
+}
+
 Links::Time Links::reserve(int32_t from, int32_t to, uint64_t bytes) const {
   const Time now = std::chrono::steady_clock::now();
   if (from == to) return now;
-  auto found = speeds_.find(std::minmax(from, to));
-  const LinkSpeed speed = found == speeds_.end() ? others_ : found->second;
-  double seconds = static_cast<double>(speed.latency) * 1e-6;
-  if (speed.bytes_per_second > 0) seconds += static_cast<double>(bytes) / speed.bytes_per_second;
+  const double seconds = timeless_ ? 0 : this->seconds(from, to, bytes);
   Lane& lane = lanes_->at({from, to});
   std::lock_guard lock(lane.mutex);
   if (lane.cut)

@@ -30,7 +30,9 @@ class Links {
   void transfer(int32_t from, int32_t to, uint64_t bytes) const;  // takes as long as that takes; throws where it is cut
   // Takes the link's next free time for a transfer; answers when that is over, without waiting. Throws where it is cut.
   Time reserve(int32_t from, int32_t to, uint64_t bytes) const;
-  void cut(int32_t a, int32_t b, bool off) const;  // or mends it
+  double seconds(int32_t from, int32_t to, uint64_t bytes) const;  // that a transfer takes
+  void cut(int32_t a, int32_t b, bool off) const;                  // or mends it
+  void set_timeless() { timeless_ = true; }                        // what takes time takes it on another clock
 
  private:
   struct Lane {
@@ -40,6 +42,7 @@ class Links {
   };
   std::map<std::pair<int32_t, int32_t>, LinkSpeed> speeds_;  // the lower number first
   LinkSpeed others_;
+  bool timeless_ = false;
   std::shared_ptr<std::map<std::pair<int32_t, int32_t>, Lane>> lanes_;  // by direction; made at once
 };
 

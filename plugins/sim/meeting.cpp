@@ -137,7 +137,7 @@ void Meeting::take_part(std::unique_lock<std::mutex>& lock, size_t member) {
 }
 
 // As rings do it: each sends to the next, as often, and in as large pieces, as the kind asks for.
-std::vector<Meeting::Hop> Meeting::hops_of(size_t member) const {
+std::vector<Hop> Meeting::hops_of(size_t member) const {
   const Part& part = parts_[member];
   const size_t n = parts_.size();
   const auto at = [&](size_t k) { return static_cast<int32_t>(team_->devices[k]); };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "clock.hpp"
 #include "collectives.hpp"
 #include "link.hpp"
 #include "memory.hpp"
@@ -28,19 +29,15 @@ class Meeting {
  public:
   Meeting(std::shared_ptr<Team> team, std::vector<Part> parts, const Links& links, std::string what, double deadline);
 
-  void come(size_t member);           // on the member's stream; throws what has gone wrong at any of them
-  void miss(size_t member);           // the stream skips it, since what came before has failed
-  void hold_last() { held_ = true; }  // the last member's stream is held until the call has failed
+  std::vector<Hop> hops_of(size_t member) const;  // the member's own transfers
+  void come(size_t member);                       // on the member's stream; throws what has gone wrong at any of them
+  void miss(size_t member);                       // the stream skips it, since what came before has failed
+  void hold_last() { held_ = true; }              // the last member's stream is held until the call has failed
   // At the first that comes: all fail with this.
   void fail_at_once(std::string why) { fault_ = std::move(why); }
 
  private:
   using Time = Links::Time;
-  struct Hop {  // of the member's own transfers
-    int32_t from, to;
-    uint64_t bytes;
-  };
-  std::vector<Hop> hops_of(size_t member) const;
   void take_part(std::unique_lock<std::mutex>& lock, size_t member);
   void let_go(size_t member);
   void fail(int32_t code, const std::string& why);

@@ -13,6 +13,7 @@ class Plugin {
   const void* iface(const char* id);
   Device& device() { return device_; }
   pg::ActivityLog& activities() { return device_.activities; }
+  void begin_activities(uint64_t) { device_.begin_telling(); }
   bool busy() { return device_.busy(); }
 
  private:

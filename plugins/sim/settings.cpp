@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "clock.hpp"
 #include "perigee/plugin.hpp"
 
 namespace sim {
@@ -129,6 +130,8 @@ Settings read_settings() {
   read_faults(out);
   set("PERIGEE_SIM_RACES", [&](auto* n, auto& text) { out.races = number(n, text, 0, 1) == 1; });
   out.links = Links::parse("PERIGEE_SIM_LINKS", variable("PERIGEE_SIM_LINKS"));
+  out.delays = VirtualClock::parse("PERIGEE_SIM_CLOCK", variable("PERIGEE_SIM_CLOCK"));
+  if (!out.delays.empty()) out.links.set_timeless();
   read_missing("PERIGEE_SIM_MISSING", out);
   return out;
 }

@@ -35,6 +35,7 @@ struct Settings {
   Fault lose_device;      // at this launch its device is lost
   bool races = false;     // unordered accesses of the same bytes are errors
   Links links;
+  std::map<std::string, int64_t> delays;                     // nanoseconds by operator, of a clock of its own; or empty
   std::set<std::string> missing;                             // operators that have no kernel here
   std::map<std::string, std::set<uint32_t>> missing_dtypes;  // by operator, or "*": dtypes that it does not take
   std::set<std::string> uncaptured;                          // operators that no plan can hold; "*": there are no plans

@@ -29,8 +29,9 @@ struct Failure {
 // One recording of an event. Waiters hold on to the recording they saw, whatever happens to the event afterwards.
 class Mark {
  public:
-  explicit Mark(Snapshot order) : order(std::move(order)) {}
+  Mark(Snapshot order, int64_t at) : order(std::move(order)), at(at) {}
   const Snapshot order;            // what is over when it has passed
+  const int64_t at;                // on the virtual clock
   std::atomic<uint32_t> asked{0};  // how often the host has
   void finish(const std::optional<Failure>& failure);
   std::optional<Failure> wait();  // until finished; the failure that poisoned it

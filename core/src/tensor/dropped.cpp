@@ -23,6 +23,7 @@ void renew_memory(Storage& storage) {
   storage.block = storage.device->allocator.alloc(storage.bytes, stream,
                                                   {"gathered parameters", ambient().layer, ambient().origin});
   storage.last_stream = stream;
+  storage.behind = 0;
 }
 
 void fail_dropped() {

@@ -140,8 +140,13 @@ void use_on(Storage& storage, uint32_t stream, bool writes) {
   if (device.synchronous || storage.block == nullptr) return;
   if (ambient().capture != nullptr) return;  // who launches what is captured sees to it each time
   Block& block = *storage.block;
-  if (storage.last_stream != stream) device.wait(stream, device.record(storage.last_stream));
+  // Once is enough: later on the other stream may be at work on what this one does not need.
+  if (storage.last_stream != stream && (storage.behind >> stream & 1u) == 0) {
+    device.wait(stream, device.record(storage.last_stream));
+    storage.behind |= 1u << stream;
+  }
   if (writes) {
+    storage.behind = 0;
     uint32_t others = (block.used_on | (1u << block.home)) & ~(1u << stream) & ~(1u << storage.last_stream);
     for (uint32_t i = 0; others != 0; i++, others >>= 1)
       if (others & 1u) device.wait(stream, device.record(i));

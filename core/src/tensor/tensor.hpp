@@ -33,6 +33,7 @@ struct Kept;  // kept.hpp
 struct Storage : Recycled<Storage> {
   std::atomic<uint32_t> refs{1};
   uint32_t last_stream = 0;  // index of the stream that wrote last
+  uint32_t behind = 0;       // streams, a bit each, that have waited for that
   Block* block = nullptr;
   Device* device = nullptr;
   uint64_t bytes = 0;

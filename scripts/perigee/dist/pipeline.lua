@@ -101,8 +101,20 @@ local function cut(self, x, y)
   return parts, rows
 end
 
+local STREAMS = 30 -- of a device, for what comes to it: beside the one on which it computes
+
+-- To where a stage is, at once. What waits for a stream waits for all that it has been given, so what a stage needs at
+-- different times comes on different ones, as far as there are.
+local function carry(self, t, stage, micro, is_gradient)
+  local device = self._device_of[stage]
+  if not device or t.device == device then return t end
+  local kind, apart = 2 * math.floor((stage - 1) / self._places) + (is_gradient and 1 or 0),
+                      math.max(1, math.floor(STREAMS / (2 * self._each)))
+  return pg().stream(1 + (kind * apart + micro % apart) % STREAMS, t.to, t, device)
+end
+
 -- What passes from stage to stage within one process.
-local function by_hand(work)
+local function by_hand(self, work)
   local forwards, backwards = {}, {}
   local function taker(from)
     return function(stage, micro)
@@ -113,8 +125,10 @@ local function by_hand(work)
     end
   end
   work.take, work.take_back = taker(forwards), taker(backwards)
-  function work.give(stage, micro, t) forwards[stage .. " " .. micro] = t end
-  function work.give_back(stage, micro, t) backwards[stage .. " " .. micro] = t end
+  function work.give(stage, micro, t) forwards[stage .. " " .. micro] = carry(self, t, stage, micro, false) end
+  function work.give_back(stage, micro, t)
+    backwards[stage .. " " .. micro] = carry(self, t, stage, micro, true)
+  end
 end
 
 local BACK = 4096 -- tags of gradients begin there
@@ -135,7 +149,7 @@ local function run(self, x, y)
   local work = { parts = parts, rows = rows, kept = {} }
   local function visit(s) (s.kind == "F" and forward or backward)(self, work, s.stage, s.micro) end
   if not self._group then
-    by_hand(work)
+    by_hand(self, work)
     schedules.walk(self:schedule(), self._count, visit)
     return work.loss
   end
