@@ -111,21 +111,39 @@ local function fill(where, buffer, list, n, dtype)
   end
 end
 
+-- The length of a list of nothing but numbers, as most are; nil: the other way finds out what it is.
+local function plain_length(data)
+  local n, count = #data, 0
+  for _ in pairs(data) do count = count + 1 end
+  if count ~= n or n == 0 then return nil end
+  for i = 1, n do
+    if type(data[i]) ~= "number" then return nil end
+  end
+  return n
+end
+
+local flat = ffi.new("int64_t[8]")
+
 ---A tensor of nested lists, a number or a boolean. dtype and device (a number) may be nil.
 function M.from_lua(where, data, dtype, device)
-  local shape = survey(where, data)
-  local list, n, boolean = flatten(where, data, shape)
+  local list, n, boolean, rank, dims = data, type(data) == "table" and plain_length(data), false, 1, flat
+  if n then
+    flat[0] = n
+  else
+    local shape = survey(where, data)
+    list, n, boolean = flatten(where, data, shape)
+    rank, dims = #shape, ffi.new("int64_t[8]", shape)
+  end
   if not dtype then
     dtype = boolean and dtypes.by_name.bool or dtypes.by_code[C.pgc_default_dtype()]
   end
   local host = dtype.direct and dtype or dtypes.by_name[dtype.complex and "float64" or "float32"]
   local buffer = host.array(math.max(n, 1))
   fill(where, buffer, list, n, host)
-  local dims = ffi.new("int64_t[8]", shape)
-  local rc = C.pgc_from_host(host.code, #shape, dims, buffer, device or -1, out)
+  local rc = C.pgc_from_host(host.code, rank, dims, buffer, device or -1, out)
   if rc == 10 then
     operators.make_room()
-    rc = C.pgc_from_host(host.code, #shape, dims, buffer, device or -1, out)
+    rc = C.pgc_from_host(host.code, rank, dims, buffer, device or -1, out)
   end
   if rc ~= 0 then errors.raise_native(C, where) end
   local t = handles.wrap(out[0])

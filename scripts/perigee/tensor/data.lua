@@ -14,22 +14,18 @@ return function(pg, native)
     return t
   end
 
+  local NO_OPTIONS = {}
   local read_options = native.signature("tensor", {
     { "data", "any" }, { "dtype", "dtype", named = true }, { "device", "device", named = true },
     { "requires_grad", "boolean", named = true } })
 
   -- pg.tensor{1, 2, dtype="int64"}: the array part is the data. One nested list in it is the positional argument.
   local function from_table_call(data)
-    local list, options, named = {}, {}, false
-    for k, v in pairs(data) do
-      if type(k) == "string" then
-        options[k] = v
-        named = true
-      else
-        list[k] = v
-      end
-    end
-    if not named then return data, options end
+    local named = false
+    for k in pairs(data) do named = named or type(k) == "string" end
+    if not named then return data end
+    local list, options = {}, {}
+    for k, v in pairs(data) do (type(k) == "string" and options or list)[k] = v end
     if options.data ~= nil and #list == 0 then
       list, options.data = options.data, nil
       return list, options
@@ -49,7 +45,7 @@ return function(pg, native)
     end
     if data == nil then native.raise("invalid_argument", "tensor", "argument \"data\" is missing") end
     if type(data) == "table" and not options then data, options = from_table_call(data) end
-    local o = read_options(options or {})
+    local o = options and read_options(options) or NO_OPTIONS
     if native.is_tensor(data) then
       local t = data:detach():clone()
       if o.device then t = t:to(o.device) end

@@ -185,3 +185,28 @@ test("cross_entropy of nothing but ignored labels: both derivatives are 0", func
     end
   end
 end)
+
+test("gaussian_nll: a variance below eps counts as eps, and what is lifted keeps its gradient", function(t)
+  local x, y = pg.tensor({ 1, 2, 3 }, { dtype = "float64" }), pg.tensor({ 1.5, 2, 1 }, { dtype = "float64" })
+  local var = pg.tensor({ 0.25, 0, 0.001 }, { dtype = "float64" })
+  local expected, slopes = {}, {}
+  for i = 1, 3 do
+    local kept, off = math.max(var[i]:item(), 0.01), (x[i] - y[i]):item()
+    expected[i], slopes[i] = 0.5 * (math.log(kept) + off * off / kept), 0.5 * (1 / kept - off * off / (kept * kept))
+  end
+  local o = { eps = 0.01, reduction = "none" }
+  local plain = nn.gaussian_nll(x, y, var, o)
+  local function near(got, wanted, within)
+    for i, v in ipairs(got) do
+      t.ok(math.abs(v - wanted[i]) <= within, ("%d: %g, expected %g"):format(i, v, wanted[i]))
+    end
+  end
+  near(plain:totable(), expected, 1e-12)
+  var:requires_grad_()
+  local loss = nn.gaussian_nll(x, y, var, o)
+  t.equal(loss:totable(), plain:totable())
+  loss:sum():backward()
+  near(var.grad:totable(), slopes, 1e-9)
+  local whole = nn.gaussian_nll(pg.ones { 2 }, pg.zeros { 2 }, pg.tensor({ 1, 0 }, { dtype = "int64" }), { eps = 0.5 })
+  near({ whole:item() }, { (0.5 + 0.5 * (math.log(0.5) + 2)) / 2 }, 1e-6)
+end)

@@ -96,8 +96,9 @@ end
 -- var, where nothing of it is below 0; else an error of that, without a look at it here: 0 is a probability, and what
 -- is below 0 none.
 local function not_negative(var)
-  local below = require("perigee").where(var:lt(0), var, 0)
-  if not native.dtypes.by_name[var.dtype].floating then below = below:to("float32") end
+  local pg = require "perigee"
+  local floating = native.dtypes.by_name[var.dtype].floating
+  local below = floating and pg.fmin(var, 0) or pg.where(var:lt(0), var, 0):to "float32" -- NaN is 0
   local ok, checked = pcall(native.call, "as_probability", { below }, nil, false, "gaussian_nll")
   if ok then return var + checked end
   if native.errors.is_error(checked) then
@@ -129,8 +130,10 @@ function losses.gaussian_nll(x, y, var, options)
     native.raise("invalid_argument", "gaussian_nll", ("var %s does not fit x %s"):format(tostring(var.shape),
                  tostring(x.shape)))
   end
-  local fixed = not_negative(var:detach())
-  local kept = var + (fixed:clamp { min = o.eps } - fixed) -- what is lifted keeps its gradient
+  local fixed = var:detach()
+  local kept = not_negative(fixed):clamp { min = o.eps }
+  local derived = var.requires_grad or native.is_graph_tensor(var)
+  if derived then kept = kept + (var - fixed) end -- what is lifted keeps its gradient
   local values = (kept:log() + (x - y):square() / kept) * 0.5
   if o.full then values = values + 0.5 * math.log(2 * math.pi) end
   return common.reduce("gaussian_nll", values, o.reduction)
