@@ -28,14 +28,19 @@ double now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Others need the processor: there may be more processes than processors.
+// Looks at a request before others get the processor: few where there are more processes than processors, and some
+// milliseconds' worth where each has its own, since what it gives away for a moment comes back late on a machine with
+// other work.
+constexpr uint64_t kFewLooks = 500, kManyLooks = 20000;
+uint64_t looks = kFewLooks;  // of this process
+
 void relax(uint64_t spins) {
-  if (spins < 500) return;
-  if (spins < 5000) {
+  if (spins < looks) return;
+  if (spins < looks + 4500) {
     sched_yield();
     return;
   }
-  const timespec pause{0, spins < 50000 ? 20000 : 200000};
+  const timespec pause{0, spins < looks + 49500 ? 20000 : 200000};
   nanosleep(&pause, nullptr);
 }
 
@@ -113,6 +118,11 @@ void Engine::join() {
   processes_.resize(static_cast<size_t>(size_));
   check(MPI_Allgather(&self, sizeof self, MPI_BYTE, processes_.data(), sizeof self, MPI_BYTE, control_), "world");
   if (size_ > 1) watch_termination(processes_);
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  if (sched_getaffinity(0, sizeof processors, &processors) == 0 &&
+      static_cast<int>(world().local_count) <= CPU_COUNT(&processors))
+    looks = kManyLooks;
 }
 
 // Leaves together with all others. One that cannot, because somebody is gone, ends without a farewell: MPI_Finalize
@@ -288,7 +298,7 @@ bool Engine::wait(uint64_t group, uint64_t id, double seconds) {
   std::vector<MPI_Status> statuses(r.handles.size());
   const double begun = now();
   Waiting waiting;
-  for (uint64_t spins = begun > r.look ? 5000 : 0;; spins++) {
+  for (uint64_t spins = begun > r.look ? looks + 4500 : 0;; spins++) {
     int done = 0;
     check(MPI_Testall(static_cast<int>(r.handles.size()), r.handles.data(), &done, statuses.data()), r.what);
     if (done) {
@@ -296,7 +306,7 @@ bool Engine::wait(uint64_t group, uint64_t id, double seconds) {
       g.requests.erase(found);
       return true;
     }
-    if (spins % 64 != 63 && spins < 5000 && seconds > 0) {
+    if (spins % 64 != 63 && spins < looks + 4500 && seconds > 0) {
       relax(spins);
       continue;
     }

@@ -146,3 +146,19 @@ test("pipelines on devices wait as little as their schedules say", function(t)
   t.equal(count, 10, text)
   run(t, "PERIGEE_SIM_CLOCK=linear:1000,matmul:1000 PERIGEE_SIM_LINKS='*:1GB/10'", PIPES, "10 " .. SCHEDULES)
 end)
+
+test("steps on 2, 4 and 8 devices take what the model of scaling says", function(t)
+  local perigee = process.need_perigee(t)
+  local settings = "PERIGEE_SIM_DEVICES=8 PERIGEE_SIM_CLOCK=linear:1000,matmul:1000 PERIGEE_SIM_LINKS='*:1GB/50'"
+  local text, status = process.run(("%s '%s' '%s/bench/scaling.lua' check"):format(settings, perigee, tests))
+  t.equal(status, 0, text)
+  local count = 0
+  for ratio in text:gmatch "ratio ([%d.]+)" do
+    count = count + 1
+    t.ok(math.abs(tonumber(ratio) - 1) < 0.01, text)
+  end
+  t.equal(count, 3, text)
+  text, status = process.run(("'%s' '%s/bench/scaling.lua' buckets=1 latency=0 bandwidth=1e9"):format(perigee, tests))
+  t.equal(status, 0, text) -- 1e8 bytes: 2 * 7 / 8 * 0.1 s on eight devices
+  t.ok(text:find "\n +8 +0%.175 +0%.33 ", text)
+end)
