@@ -350,3 +350,30 @@ TEST_CASE("layouts are checked") {
   for (int i = 0; i < 300; i++) deep += "{i1;";
   CHECK_THROWS(parse_layout(deep));
 }
+
+TEST_CASE("a run that is dropped is left between the elements that one is made of") {
+  class Slow : public Stage {
+   public:
+    explicit Slow(bool one_by_one) : Stage({int64_t{1} << 40, one_by_one}) {}
+    Element get(int64_t) const override {
+      made++;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      Element element{parse_layout("N"), std::vector<Leaf>(1)};
+      return element;
+    }
+    mutable std::atomic<int64_t> made{0};
+  };
+  for (const int way : {0, 1, 2}) {
+    const auto slow = std::make_shared<Slow>(way == 2);
+    StageRef stage = batch_stage(slow, int64_t{1} << 20, false, PG_F32);  // takes a quarter of an hour
+    if (way == 1) stage = batch_stage(mix_stage(slow, 1, 1, int64_t{1} << 20), 4, false, PG_F32);
+    {
+      Run run(stage, 0, {2, 2}, nullptr);
+      while (slow->made < 3) std::this_thread::yield();
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (run_threads() > 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(run_threads() == 0);
+  }
+}

@@ -488,6 +488,9 @@ function M.noted(parent, name, line) return stage(C.pgc_stage_noted(parent, name
 ---Threads that compute elements now, in the whole process.
 function M.run_threads() return C.pgc_run_threads() end
 
+---The address of what answers that, for who outlives this state.
+function M.run_threads_address() return tonumber(ffi.cast("uintptr_t", C.pgc_run_threads)) end
+
 M.decode, M.to_leaves = decode, to_leaves
 ---The array that to_leaves filled last.
 function M.leaves() return array end

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // perigee: runs scripts and commands. Commands are Lua (scripts/perigee/command); this file only tells them apart.
 
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -115,7 +119,45 @@ void prepare(lua_State* L) {
   luaL_dostring(L, "require('jit.opt').start('maxmcode=32768', 'maxtrace=16384', 'maxsnap=1000')");
 }
 
-int run(int argc, char** argv) {
+int run_words(lua_State* L, int argc, char** argv) {
+  if (argc < 2) return run_command(L, "repl", argc, argv, 1);
+  if (is_command(argv[1])) return run_command(L, argv[1], argc, argv, 2);
+  if (std::strcmp(argv[1], "-e") == 0) return run_code(L, argc, argv);
+  if (argv[1][0] == '-' && argv[1][1] != '\0') {
+    std::fprintf(stderr, "perigee: unknown option %s\n%s", argv[1], kUsage);
+    return 2;
+  }
+  if (is_lost(argv[1])) return run_command(L, argv[1], argc, argv, 2);  // it says what there is
+  return run_script(L, argc, argv);
+}
+
+// What counts the threads of pipelines (bindings/lua/native/data.lua); null: there have been none.
+using CountThreads = uint32_t (*)();
+CountThreads find_threads(lua_State* L) {
+  const int top = lua_gettop(L);
+  CountThreads count = nullptr;
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "perigee.native.data");
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "run_threads_address");
+    if (lua_pcall(L, 0, 1, 0) == 0) count = reinterpret_cast<CountThreads>(static_cast<uintptr_t>(lua_tonumber(L, -1)));
+  }
+  lua_settop(L, top);
+  return count;
+}
+
+// Threads whose pipelines went with the state end with the element that they make. Of a process that ends, libraries
+// take down what they would go on to use: of one that takes long, the process ends without that.
+void leave_threads(CountThreads count, int status) {
+  if (count == nullptr) return;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  while (count() > 0 && std::chrono::steady_clock::now() < until) usleep(1000);
+  if (count() == 0) return;
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+int run(int argc, char** argv, CountThreads& threads) {
   if (argc > 1 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-v") == 0)) {
     std::printf("Perigee %s (%s)\n", PERIGEE_VERSION, LUAJIT_VERSION);
     return 0;
@@ -131,17 +173,16 @@ int run(int argc, char** argv) {
   }
   lua_State* L = state.get();
   prepare(L);
-  if (argc < 2) return run_command(L, "repl", argc, argv, 1);
-  if (is_command(argv[1])) return run_command(L, argv[1], argc, argv, 2);
-  if (std::strcmp(argv[1], "-e") == 0) return run_code(L, argc, argv);
-  if (argv[1][0] == '-' && argv[1][1] != '\0') {
-    std::fprintf(stderr, "perigee: unknown option %s\n%s", argv[1], kUsage);
-    return 2;
-  }
-  if (is_lost(argv[1])) return run_command(L, argv[1], argc, argv, 2);  // it says what there is
-  return run_script(L, argc, argv);
+  const int status = run_words(L, argc, argv);
+  threads = find_threads(L);
+  return status;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return run(argc, argv); }
+int main(int argc, char** argv) {
+  CountThreads threads = nullptr;
+  const int status = run(argc, argv, threads);
+  leave_threads(threads, status);
+  return status;
+}

@@ -28,6 +28,7 @@ class InOrder : public Stage {
         const WaitClock wait;
         changed_.wait(lock);
       } else {
+        check_wanted();
         compute_one(lock);
       }
     }

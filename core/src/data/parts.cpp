@@ -234,7 +234,10 @@ class OneByOne : public Stage {
   // `landing`: where tensors of element i are wanted.
   Element take(int64_t i, const Landing* landing) const {
     const std::lock_guard lock(mutex_);
-    while (i >= next() && !ended_) read_one(i == next() ? landing : nullptr);
+    while (i >= next() && !ended_) {
+      check_wanted();
+      read_one(i == next() ? landing : nullptr);
+    }
     if (i < first_) pg::fail(PG_E_INTERNAL, "an element that comes in order was asked for again");
     if (i >= next()) return {};
     Made made = std::move(made_[static_cast<size_t>(i - first_)]);

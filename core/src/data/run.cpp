@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/run.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -95,8 +96,8 @@ struct Run::Shared {
   int64_t wanted = 0;                   // what the stage has been told of
   uint32_t threads = 0;                 // that have not left
   RunTuner tuner;
-  bool cancelled = false;
-  std::exception_ptr failure;  // what the run ended with
+  std::atomic<bool> cancelled = false;  // set under the lock, and looked at without it
+  std::exception_ptr failure;           // what the run ended with
 
   void cancel() {
     std::lock_guard lock(mutex);
@@ -214,6 +215,7 @@ void Run::work(Shared& s, size_t thread) {
   this_worker = s.workers ? s.workers->list[thread].get() : nullptr;
   std::unique_lock<std::mutex> turn;
   if (this_worker != nullptr) turn = std::unique_lock(this_worker->turn);
+  run_cancelled = &s.cancelled;
   compute_alone();
   uint64_t own = 0;
   const Scoped counted(ambient().taken, this_worker != nullptr ? &this_worker->taken : &own);
@@ -264,6 +266,7 @@ void Run::work(Shared& s, size_t thread) {
   s.ready.notify_all();
   lock.unlock();
   this_worker = nullptr;
+  run_cancelled = nullptr;
 }
 
 Step Run::next(Element& out) {
@@ -355,11 +358,11 @@ uint32_t run_threads() {
   return all.threads;
 }
 
-void end_runs() {
+bool end_runs() {
   AllRuns& all = all_runs();
   std::unique_lock lock(all.mutex);
   for (void* each : all.runs) static_cast<Run::Shared*>(each)->cancel();
-  all.left.wait_for(lock, kLastWait, [&] { return all.threads == 0; });
+  return all.left.wait_for(lock, kLastWait, [&] { return all.threads == 0; });
 }
 
 }  // namespace perigee

@@ -49,11 +49,11 @@ class Run {
   struct Shared;
   static void work(Shared& shared, size_t thread);
   Step next_here(Element& out);
-  friend void end_runs();
+  friend bool end_runs();
   std::shared_ptr<Shared> shared_;
 };
 
 uint32_t run_threads();  // threads of all runs that there are now
-void end_runs();         // cancels all of them and waits a moment
+bool end_runs();         // cancels all of them and waits a moment; whether their threads have left
 
 }  // namespace perigee

@@ -14,6 +14,7 @@ Element Stage::gather(const std::vector<int64_t>& positions, uint32_t number_dty
   samples.reserve(positions.size());
   Landing landing(static_cast<int64_t>(positions.size()));
   for (int64_t i : positions) {
+    check_wanted();
     samples.push_back(get_into(i, landing));
     landing.land(samples.back());
   }
@@ -174,6 +175,7 @@ class Every : public Stage {
     if (!parent_->in_order) return true;
     const int64_t end = i * step_ + offset_;
     for (int64_t k = i == 0 ? 0 : end - step_ + 1; k < end; k++) {
+      check_wanted();
       if (!parent_->pass(k)) return false;
     }
     return true;
@@ -271,6 +273,7 @@ class Batch : public Stage {
     std::vector<Element> samples;
     Landing landing(size_, kMostBegun);
     for (int64_t k = begin; k < begin + size_; k++) {
+      check_wanted();
       Element one = parent_->get_into(k, landing);
       if (!one.layout) break;
       samples.push_back(std::move(one));

@@ -6,6 +6,12 @@
 namespace perigee {
 
 thread_local Worker* this_worker = nullptr;
+thread_local const std::atomic<bool>* run_cancelled = nullptr;
+
+void check_wanted() {
+  if (run_cancelled != nullptr && run_cancelled->load(std::memory_order_relaxed))
+    pg::fail(PG_E_FAILED_PRECONDITION, "the run has been cancelled");
+}
 
 namespace {
 

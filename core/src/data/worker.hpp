@@ -2,6 +2,7 @@
 // What a thread of a run carries for functions of the front end: an interpreter of its own, behind a function pointer.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,11 @@ struct Workers {
 
 // The worker whose thread this is; NULL on others.
 extern thread_local Worker* this_worker;
+
+// Of a thread that makes elements for a run: whether nobody waits for them any longer. NULL on others.
+extern thread_local const std::atomic<bool>* run_cancelled;
+// Between the elements that one is made of: throws on a thread whose run has been cancelled.
+void check_wanted();
 
 // What a function of the front end makes of an element, on this thread's worker; throws its error. Its random draws
 // come from the seed alone, which is made of the pass's (seed, epoch) and the element's position.

@@ -321,7 +321,8 @@ LoadedPlugin* load_plugin(const std::string& path) {
 void shutdown() {
   if (is_forked()) return;  // all of it is the parent's
   Loader& l = loader();
-  end_runs();  // their threads may be looking something up
+  // Threads of pipelines that are still at work use all of this: the process ends around them.
+  if (!end_runs()) return;
   std::lock_guard guard(l.mutex);
   if (l.shut_down) return;
   l.shut_down = true;

@@ -64,6 +64,28 @@ test("a second interrupt ends the script, caught or not, and one that calls no o
   t.equal(status, 130, text)
 end)
 
+-- What threads make when the process ends is neither waited for nor taken from under them.
+test("an interrupt ends a pipeline whose threads are at work", function(t)
+  local pipelines = { batches = "range(1e6):map { one, workers = 2 }:batch(1e5):prefetch(2)",
+                      ["in order"] = "range(1e6):map { one, workers = 2, on_error = 'skip' }:batch(1e5):prefetch(2)",
+                      ["for ever"] = "range(8):map { endless, workers = 2 }:prefetch(2)" }
+  for name, pipeline in pairs(pipelines) do
+    local text, status, path = run(t, [[
+      local function one() return { x = require("perigee").ones { 200, 200 } * 2 } end
+      local function endless()
+        local x = require("perigee").ones { 300, 300 }
+        while true do x = x:matmul(x) * 0.001 end
+      end
+      after(0.7)
+      for _ in pg.data.]] .. pipeline .. [[:each() do end
+      print(one, endless, "not reached")
+    ]])
+    t.equal(status, 130, name .. ": " .. text)
+    t.ok(text:find(path .. ":%d+: interrupted"), text)
+    t.ok(not text:find("not reached", 1, true), text)
+  end
+end)
+
 test("a script that was started to ignore interrupts does", function(t)
   local text, status = run(t, [[
     after(0)
