@@ -80,6 +80,7 @@ end
 -- places of a script again and again, and what was found out of a stack without layers holds for the next one like it.
 local has_profiler, profiler = pcall(require, "jit.profile")
 local most_frames, most_stacks = 64, 1000
+local NEAR = 5 -- frames: the profiler's, this file's, the operator's function, that of its sign, and the script's
 local lines, line_count = {}, 0 -- by stack
 local near_lines = {}           -- by its nearest frames, where the line is one of them and no layer is being called
 
@@ -89,93 +90,64 @@ local function is_whole(stack)
   return frames < most_frames and scopes.in_main()
 end
 
--- ---- in a profile ----
--- The line must cost less than an operator, so it is looked for once for each few innermost lines of the stack, in each
--- call of layers; found again, it is one text that LuaJIT's profiler makes, and one look into a table.
-
-local NEAR = 5 -- frames: the profiler's, this file's, the operator's function, that of its sign, and the script's
-
 -- Whether a line is that of one of these frames.
 local function is_near(near, line) return (";" .. near):gsub(";%./", ";"):find(";" .. line .. ";", 1, true) ~= nil end
 
--- The layer whose call is under way: { places by stack, children by layer, layer, thread }; nil: no profile.
-local profiled
-local places, in_layer -- of that layer; whether there is one
-local spent -- seconds and counts: what looking for lines has taken, which is not what a profile is about
-local dumpstack, running = has_profiler and profiler.dumpstack, coroutine.running
+-- ---- in a profile ----
+-- The line must cost less than an operator, so our executable looks it up (src/lines.hpp) for each line of the script
+-- in each call of layers, and what it does not know is looked for here. In another host all is.
 
-local function turn_to(layer)
-  profiled = layer
-  places, in_layer = layer and layer.places, layer and layer.layer ~= nil
+local seek = package.loaded["perigee.native.lines"]
+
+-- The layer whose call is under way: { layer, its number, children by layer }; nil: no profile.
+local profiled
+local layer_count
+local spent -- seconds that looking for lines here has taken, which is not what a profile is about
+
+local function address(pointer) return tonumber(ffi.cast("uintptr_t", ffi.cast("const void *", pointer))) end
+
+-- Whether code stands in that call by the coroutine that runs, not by one around it: then it stands there next time.
+local function is_called_here()
+  if profiled.number == 0 then return true end
+  return scopes.each_frame("f", function(info, thread, level)
+    if info.func == errors.layer_call and scopes.first_local(thread, level) == profiled.layer then return not thread end
+  end)
 end
 
--- What is noted for the stack as it stands: an interned text, and the line alone.
+-- What is noted for the stack as it stands: an interned text.
 local function place_slowly()
   local begin = C.pgc_profile_time()
   local line, path = errors.script_line() or "?", errors.layer_path and errors.layer_path() or nil
   local place = C.pgc_interned(path and line .. " in " .. path or line)
-  spent.slowly = spent.slowly + tonumber(C.pgc_profile_time() - begin) * 1e-9
-  return place, line
-end
-
--- Of a stack whose nearest frames are not known, or do not say enough. Not to be a function's last call, which would
--- leave the stack.
-local function place_farther(near)
-  if in_layer and running() ~= profiled.thread then return (place_slowly()) end
-  local place, line
-  if places[near] == nil then
-    place, line = place_slowly()
-    if is_near(near, line) then
-      places[near] = place
-      return place
-    end
-    places[near] = false -- the line lies deeper
-  end
-  spent.deep = spent.deep + 1
-  local whole = dumpstack("pl;", most_frames)
-  if places[whole] then return places[whole] end
-  place = place or place_slowly()
-  if is_whole(whole) then places[whole] = place end
-  return place
-end
-
--- The same of any; `near` false: LuaJIT cannot tell.
-local function place_at(near)
-  local place = near and places[near]
-  if not place or in_layer and running() ~= profiled.thread then
-    place = near and place_farther(near) or place_slowly()
-  end
+  if seek and is_called_here() then seek.remember(address(place)) end
+  spent = spent + tonumber(C.pgc_profile_time() - begin) * 1e-9
   return place
 end
 
 local note -- what M.note is without a profile
 local function note_profiled()
   if M.before then note() end
-  local place = place_at(dumpstack and dumpstack("pl;", NEAR))
   told = nil -- tell() knows nothing of it
-  C.pgc_put_origin(place)
+  if not seek or seek.put(profiled.number) then C.pgc_put_origin(place_slowly()) end
 end
 
 ---The last operator was called from here.
 function M.note_after()
-  local place = place_at(dumpstack and dumpstack("pl;", NEAR))
   told = nil -- the core has been told of no line for what follows
-  C.pgc_profile_place(place)
+  if not seek or seek.place(profiled.number) then C.pgc_profile_place(place_slowly()) end
 end
 
--- Seconds that a look at so many frames takes.
-local function cost_of_look(frames)
-  local known, begin, count = {}, C.pgc_profile_time(), 100
-  for _ = 1, count do
-    if known[dumpstack("pl;", frames)] then count = 0 end
-  end
+-- Seconds that finding a known line takes.
+local function cost_of_finding()
+  local begin, count = C.pgc_profile_time(), 100
+  for _ = 1, count do seek.find(0) end
   return tonumber(C.pgc_profile_time() - begin) * 1e-9 / count
 end
 
 ---Operators are noted with lines and layers from now on.
 function M.begin_profile()
-  turn_to { places = {}, children = setmetatable({}, { __mode = "k" }) }
-  spent = { slowly = 0, deep = 0 }
+  profiled, layer_count, spent = { number = 0, children = setmetatable({}, { __mode = "k" }) }, 0, 0
+  if seek then seek.start(errors.is_own_source, address(C.pgc_profile_place), address(C.pgc_put_origin)) end
   M.in_profile, M.after, M.on = true, true, true
   note, M.note = M.note, note_profiled
 end
@@ -185,16 +157,12 @@ end
 ---@return fun(operators: integer): number
 function M.end_profile()
   if not profiled then return function() return 0 end end
-  turn_to(nil)
+  profiled = nil
   M.in_profile, M.after, M.note = false, false, note
   C.pgc_set_origin(nil)
   told = false
   M.set(asked)
-  local s = spent
-  return function(operators)
-    if not dumpstack then return s.slowly end
-    return s.slowly + operators * cost_of_look(NEAR) + s.deep * cost_of_look(most_frames)
-  end
+  return function(operators) return spent + (seek and operators * cost_of_finding() or 0) end
 end
 
 ---The call of a layer begins; answers what leave_layer takes when it is over.
@@ -203,15 +171,15 @@ function M.enter_layer(layer)
   if not outer then return nil end
   local inner = outer.children[layer]
   if not inner then
-    inner = { places = {}, children = setmetatable({}, { __mode = "k" }), layer = layer }
+    layer_count = layer_count + 1
+    inner = { layer = layer, number = layer_count, children = setmetatable({}, { __mode = "k" }) }
     outer.children[layer] = inner
   end
-  inner.thread = running()
-  turn_to(inner)
+  profiled = inner
   return outer
 end
 function M.leave_layer(outer)
-  if profiled and outer then turn_to(outer) end
+  if profiled and outer then profiled = outer end
 end
 
 -- ---- otherwise ----
@@ -225,11 +193,11 @@ function M.note()
   local near
   if M.layers == 0 then
     if recording.bare == nil then recording.bare = not (errors.layer_path and errors.layer_path()) end
-    near = recording.bare and dumpstack("pl;", NEAR)
+    near = recording.bare and profiler.dumpstack("pl;", NEAR)
   end
   local line, stack = near_lines[near or 1], nil
   if not line then
-    stack = dumpstack("pl;", most_frames)
+    stack = profiler.dumpstack("pl;", most_frames)
     line = scopes.in_main() and lines[stack]
   end
   if line then

@@ -13,6 +13,7 @@
 
 #include "interrupt.hpp"
 #include "line_editor.hpp"
+#include "lines.hpp"
 #include "state.hpp"
 
 namespace {
@@ -114,6 +115,8 @@ void prepare(lua_State* L) {
   lua_setfield(L, -2, "perigee.prompt.line_editor");
   lua_pushcfunction(L, perigee::lua_break_calls);
   lua_setfield(L, -2, "perigee.native.break_calls");
+  perigee::push_lines(L);
+  lua_setfield(L, -2, "perigee.native.lines");
   lua_pop(L, 1);
   // More room for compiled code than LuaJIT's default of half a megabyte.
   luaL_dostring(L, "require('jit.opt').start('maxmcode=32768', 'maxtrace=16384', 'maxsnap=1000')");

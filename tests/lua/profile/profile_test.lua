@@ -98,6 +98,31 @@ test("profile: lines of loops, of layers in Lua, of calls deep below the script,
   t.equal(found["sigmoid -"], { [lines.cos - here + 9] = true })
 end)
 
+test("profile: a line that a layer's call reaches and that others reach too is told apart by coroutines", function(t)
+  on_cpu(t)
+  local function shared(x) return (x:sqrt()) end
+  local Net = pg.nn.class "Net"
+  function Net:forward(x)
+    coroutine.yield()
+    return (shared(x))
+  end
+  local net, x = Net {}, pg.rand { 2, 3 }
+  local p = pg.profile(function()
+    for _ = 1, 2 do
+      local co = coroutine.wrap(function() return net(x) end)
+      co()
+      shared(x) -- the layer's call is under way, but not here
+      co()
+      shared(x)
+    end
+  end)
+  local seen = {}
+  for _, r in ipairs(p.records) do
+    if r.kind == "op" then seen[#seen + 1] = r.name .. " " .. (r.layer or "-") end
+  end
+  t.equal(seen, { "sqrt -", "sqrt Net", "sqrt -", "sqrt -", "sqrt Net", "sqrt -" })
+end)
+
 test("profile: an error in a layer that the script catches leaves no layer behind", function(t)
   on_cpu(t)
   local x = pg.rand { 2, 3 }
