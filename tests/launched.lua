@@ -43,6 +43,29 @@ local function raises(fn, text)
 end
 ]]
 
+-- How a script ends that leaves its numbers behind, the tensors in `weights`, for what take_weights answers: mpirun
+-- would tag them in the middle of so long a line.
+launched.LEAVES_WEIGHTS = [[
+local words = {}
+for _, w in ipairs(weights) do
+  for _, v in ipairs(w:detach():reshape(-1):totable()) do words[#words + 1] = ("%.9g"):format(v) end
+end
+if rank == 0 then
+  local file = io.open(dir .. ".weights", "w")
+  file:write(table.concat(words, " "))
+  file:close()
+end
+]]
+
+---What the last script that was given this folder left behind, which is removed with the folder; nil: nothing.
+function launched.take_weights(dir)
+  local file = io.open(dir .. ".weights")
+  local weights = file and file:read "*a"
+  if file then file:close() end
+  process.run(("rm -rf %s %s.weights"):format(dir, dir))
+  return weights
+end
+
 ---Runs a script in n processes. `before`: what stands before the command (environment); `options` of perigee launch;
 ---`words`: the script's.
 ---@return string text all that they printed, each line behind its rank

@@ -80,19 +80,12 @@ for step = first, STEPS do
   d.barrier()
 end
 d.deadline(60)
-local words, state = {}, how == "3" and d.whole_state(model) or model:state()
-local names = {}
+local weights, names = {}, {}
+local state = how == "3" and d.whole_state(model) or model:state()
 for name in pairs(state) do names[#names + 1] = name end
 table.sort(names)
-for _, name in ipairs(names) do
-  for _, v in ipairs(state[name]:detach():reshape(-1):totable()) do words[#words + 1] = ("%.9g"):format(v) end
-end
-if rank == 0 then
-  local file = io.open(dir .. ".weights", "w")
-  file:write(table.concat(words, " "))
-  file:close()
-end
-]]
+for i, name in ipairs(names) do weights[i] = state[name] end
+]] .. launched.LEAVES_WEIGHTS
 
 local PROCESSES = 3
 local PLUGINS = "/../tests/plugins_versions/%s/versioned.so" -- of the build, behind the folder of perigee
@@ -173,13 +166,8 @@ local function run(t, f, seed)
     if left == "" then break end
     process.run "sleep 0.2"
   end
-  local file = io.open(dir .. ".weights")
-  local weights = file and file:read "*a"
-  if file then file:close() end
-  process.run(("rm -rf %s %s.weights"):format(dir, dir))
-  return text, status, weights, left
+  return text, status, launched.take_weights(dir), left
 end
-
 
 -- What is wrong with how it went, or nil.
 local function defect_of(f, text, status, weights, left, expected)
