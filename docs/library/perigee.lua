@@ -2926,6 +2926,18 @@ function Tensor:asinh() end
 ---@return perigee.Tensor
 function Tensor:asinh_() end
 
+---x, or eps where that is more, with the gradient of x throughout.
+---@param x perigee.Tensor # any shape
+---@param options? number|{eps?: number} # eps=0
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, eps?: number}): perigee.Tensor
+function pg.at_least(x, options) end
+
+---x, or eps where that is more, with the gradient of x throughout.
+---@param options? number|{eps?: number} # eps=0
+---@return perigee.Tensor
+function Tensor:at_least(options) end
+
 ---Arc tangent, in radians, in [-pi/2, pi/2].
 ---@param x perigee.Tensor # any shape
 ---@return perigee.Tensor
@@ -4552,6 +4564,50 @@ function pg.gather(x, index, options) end
 ---@overload fun(self: perigee.Tensor, arguments: {index?: perigee.Tensor, axis: integer}): perigee.Tensor
 ---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
 function Tensor:gather(index, options) end
+
+---(1 - (x - y)^2 / v) / (2 v) with v = at_least(var, eps): the gradient of gaussian_nll_loss by var.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target, a shape that broadcasts
+---@param var perigee.Tensor # variance, a shape that broadcasts
+---@param options? number|{eps?: number} # eps=1e-06
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, var?: perigee.Tensor, eps?: number}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.gaussian_nll_by_var(x, y, var, options) end
+
+---(1 - (x - y)^2 / v) / (2 v) with v = at_least(var, eps): the gradient of gaussian_nll_loss by var.
+---@param y perigee.Tensor # target, a shape that broadcasts
+---@param var perigee.Tensor # variance, a shape that broadcasts
+---@param options? number|{eps?: number} # eps=1e-06
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, var?: perigee.Tensor, eps?: number}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:gaussian_nll_by_var(y, var, options) end
+
+---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
+---of which what is below eps counts as eps, with its gradient (Nix and Weigend, 1994). A negative var is an error that
+---names it.
+---@param x perigee.Tensor # prediction, any shape
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param var perigee.Tensor # variance; broadcasts against the costs
+---@param options? boolean|{full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"} # full=false, eps=1e-06, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(arguments: {x?: perigee.Tensor, y?: perigee.Tensor, var?: perigee.Tensor, full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(...: any): perigee.Tensor
+function pg.gaussian_nll_loss(x, y, var, options, ...) end
+
+---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
+---of which what is below eps counts as eps, with its gradient (Nix and Weigend, 1994). A negative var is an error that
+---names it.
+---@param y perigee.Tensor # target; broadcasts with the prediction
+---@param var perigee.Tensor # variance; broadcasts against the costs
+---@param options? boolean|{full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"} # full=false, eps=1e-06, reduction=mean
+---@param ... any
+---@return perigee.Tensor
+---@overload fun(self: perigee.Tensor, arguments: {y?: perigee.Tensor, var?: perigee.Tensor, full?: boolean, eps?: number, reduction?: "mean"|"sum"|"none"}): perigee.Tensor
+---@overload fun(self: perigee.Tensor, ...: any): perigee.Tensor
+function Tensor:gaussian_nll_loss(y, var, options, ...) end
 
 ---Whether x is greater than or equal to y.
 ---@param x? perigee.Tensor|number|boolean # any shape, or a number

@@ -48,6 +48,10 @@ local formulas = {
     if o.log_input == false then return 1 - y / (x + (o.eps or 1e-8)) end
     return exp(x) - y
   end },
+  gaussian_nll_loss = { function(x, y, o, var)
+    local v = max(var, o.eps or 1e-6)
+    return (log(v) + (x - y) ^ 2 / v) / 2 + (o.full and log(2 * math.pi) / 2 or 0)
+  end, function(x, y, o, var) return (x - y) / max(var, o.eps or 1e-6) end },
   hinge_loss = { function(x, y) return max(0, 1 - x * y) end, function(x, y) return x * y > 1 and 0 or -y end },
   soft_margin_loss = { function(x, y) return softplus(-x * y) end, function(x, y) return -y * sigmoid(-x * y) end },
   hinge_embedding_loss = { function(x, y, o)
@@ -56,7 +60,7 @@ local formulas = {
     return (y ~= 1 and x <= (o.margin or 1) and -1 or 0) + (y ~= -1 and 1 or 0)
   end },
 }
-local has_third = { binary_cross_entropy_with_logits = true }
+local has_third = { binary_cross_entropy_with_logits = true, gaussian_nll_loss = true }
 local weighed = { mse_loss = true, l1_loss = true, huber_loss = true, smooth_l1_loss = true,
                   binary_cross_entropy = true, binary_cross_entropy_with_logits = true }
 
@@ -96,6 +100,12 @@ local function share(shape) return F(shape, 0.1, 0.9, { 0, 1 }) end
 local function sides(shape) return V(shape, { 1, -1, -1, 1, 1 }) end
 local function counts(shape) return F(shape, 0.2, 3, { 1, 4 }) end
 
+-- A case with more.third, what makes a tensor of a shape, behind the prediction and the target.
+local function completed(case, more)
+  if more.third then case[3] = more.third(case[1].shape) end
+  return case
+end
+
 local rows = {}
 local function row(name, x, y, more)
   local cases = {
@@ -118,14 +128,16 @@ local function row(name, x, y, more)
     cases[#cases + 1] = with(w)
     cases[#cases + 1] = with(F({ 4, 3 }, 0.5, 2, { 1, 3 }), { reduction = "none" })
   end
+  for _, case in ipairs(cases) do completed(case, more) end
   for _, case in ipairs(more.cases or {}) do cases[#cases + 1] = case end
   rows[name] = { class = "composed", ref = function(a, o) return { loss(name)(a, o) } end, cases = cases,
                  grad = more.grad, integers = false, bools = false,
-                 bad = { { { F { 2, 3 }, F { 2 } }, nil, nil }, { { F { 2 }, F { 2 } }, { reduction = "men" }, "mean" },
+                 bad = { { completed({ F { 2, 3 }, F { 2 } }, more), nil, nil },
+                         { completed({ F { 2 }, F { 2 } }, more), { reduction = "men" }, "mean" },
                          { { F { 2 } }, nil, "missing" } } }
   for _, extra in ipairs(more.bad or {}) do table.insert(rows[name].bad, extra) end
 
-  local back = {}
+  local back, both = {}, completed({ F { 3 }, F { 3 } }, more)
   for i, case in ipairs(cases) do
     local d, copy = F {}, { attrs = case.attrs, grad = case.grad, special = case.special, second = false }
     if case.attrs and case.attrs.reduction == "none" then
@@ -138,8 +150,8 @@ local function row(name, x, y, more)
   rows[name .. "_grad"] = { class = "composed", ref = function(a, o) return { slope(name)(a, o) } end, cases = back,
                             grad = more.grad and { true, more.grad[1], more.grad[2] }, second = false,
                             integers = false, bools = false,
-                            bad = { { { F { 2 }, F { 3 }, F { 3 } }, nil, nil },
-                                    { { F { 2 }, F { 3 }, F { 3 } }, { reduction = "none" }, "does not fit" } } }
+                            bad = { { { F { 2 }, unpack(both) }, nil, nil },
+                                    { { F { 2 }, unpack(both) }, { reduction = "none" }, "does not fit" } } }
 end
 
 row("mse_loss", F, F, {})
@@ -148,7 +160,7 @@ row("huber_loss", shifted, near, { attrs = { { delta = 0.5 }, { delta = 3, reduc
 row("smooth_l1_loss", shifted, near, { attrs = { { beta = 0.5 }, { beta = 0, reduction = "none" } } })
 row("binary_cross_entropy", share, share, {
   bad = { { { V({ 2 }, { 0.5, 1.5 }), F({ 2 }, 0, 1) }, nil, "p is 1.5 at position %[2%]; expected 0 to 1",
-            not_on = "cuda" } },
+            not_on = "cuda, sim" } },
   cases = { { V({ 4 }, { 1, 0, 1, 0 }), V({ 4 }, { 1, 0, 0, 1 }), attrs = { reduction = "none" }, grad = false,
       forward_only = true } } }) -- float16 divides by more
 row("binary_cross_entropy_with_logits", F, share, {
@@ -161,6 +173,14 @@ row("kl_div", F, share, { attrs = { { log_target = true }, { log_target = true, 
   { F { 3 }, V({ 3 }, { 0, 0.5, 0 }), attrs = { reduction = "sum" }, grad = false } } })
 row("poisson_nll_loss", counts, counts, { attrs = { { full = true }, { log_input = false },
   { log_input = false, full = true, eps = 0.25, reduction = "none" } } })
+local function variances(shape) return F(shape, 0.2, 3, { 1, 4 }) end
+local gaussian = { { F { 4, 3 }, F { 4, 3 }, variances { 4, 1 } },
+  { F { 4, 3 }, F { 4, 3 }, variances { 3 }, attrs = { reduction = "none", full = true } },
+  { F { 4 }, F { 4 }, V({ 4 }, { 0, 0.1, 1, 2 }), attrs = { eps = 0.5, reduction = "sum" }, grad = { true, true, false } } }
+row("gaussian_nll_loss", F, F, { third = variances, cases = gaussian,
+  attrs = { { full = true }, { eps = 0.1 }, { reduction = "sum" }, { full = true, reduction = "none" } },
+  bad = { { { F { 2 }, F { 2 }, V({ 2 }, { 0.5, -1.5 }) }, nil, "%-1.5 at position %[2%]; expected 0", not_on = "cuda, sim" },
+          { { F { 2 }, F { 2 }, F { 2, 2 } }, nil, "does not fit" } } })
 row("hinge_loss", shifted, sides, {})
 row("soft_margin_loss", F, sides, {})
 row("hinge_embedding_loss", shifted, sides, { grad = { true, false }, attrs = { { margin = 2.5 } } })
@@ -171,6 +191,27 @@ rows.bce_odds = {
   end,
   cases = { { share { 3, 4 } }, { share {} }, { share { 0 } }, { V({ 2 }, { 0, 1 }), grad = false } },
   integers = false, bools = false, bad = { { { "text" }, nil, "tensor" } },
+}
+
+rows.at_least = {
+  class = "exact", ref = function(a, o)
+    return { array.map(function(v) return v < (o.eps or 0) and (o.eps or 0) or v end, a[1]) }
+  end,
+  cases = { { variances { 3, 4 }, attrs = { eps = 0.1 } }, { variances {} }, { variances { 0 } },
+            { V({ 4 }, { -1, 0.25, 0.5, 3 }), attrs = { eps = 0.5 }, grad = false } },
+  integers = false, bools = false, bad = { { { "text" }, nil, "tensor" } },
+}
+rows.gaussian_nll_by_var = {
+  class = "composed", ref = function(a, o)
+    return { array.map(function(x, y, var)
+      local v = max(var, o.eps or 1e-6)
+      return (1 - (x - y) ^ 2 / v) / (2 * v)
+    end, a[1], a[2], a[3]) }
+  end,
+  cases = { { F { 3, 4 }, F { 3, 4 }, variances { 3, 4 } }, { F { 3, 4 }, F { 4 }, variances { 3, 1 } },
+            { F {}, F {}, variances {} }, { F { 0 }, F { 0 }, variances { 0 } },
+            { F { 2 }, F { 2 }, V({ 2 }, { 0, 0.25 }), attrs = { eps = 0.5 }, grad = false } },
+  integers = false, bools = false, bad = { { { F { 2 }, F { 3 }, F { 2 } }, nil, nil } },
 }
 
 return rows

@@ -10,13 +10,29 @@
 namespace cpu {
 namespace {
 
-template <class T>
+// What a tensor may hold, and the text of what it may not.
+struct Probabilities {
+  template <class T>
+  static bool holds(T p) {
+    return p >= T(0) && p <= T(1);
+  }
+  static std::string text(double p, const std::string& place) { return pg::no_probability(p, place); }
+};
+struct Variances {
+  template <class T>
+  static bool holds(T var) {
+    return !(var < T(0));
+  }
+  static std::string text(double var, const std::string& place) { return pg::no_variance(var, place); }
+};
+
+template <class Allowed, class T>
 int64_t first_outside(const T* p, int64_t n) {
   int outside = 0;
-  for (int64_t i = 0; i < n; i++) outside |= static_cast<int>(!(p[i] >= T(0) && p[i] <= T(1)));
+  for (int64_t i = 0; i < n; i++) outside |= static_cast<int>(!Allowed::holds(p[i]));
   if (outside == 0) return n;
   int64_t at = 0;
-  while (p[at] >= T(0) && p[at] <= T(1)) at++;
+  while (Allowed::holds(p[at])) at++;
   return at;
 }
 
@@ -30,11 +46,37 @@ const void* read_block(const pg_tensor& p, const void* data, int64_t begin, int6
   return buffer;
 }
 
+template <class Allowed>
 [[noreturn]] void fail_at(const pg_tensor& p, const void* data, int64_t at, const char* op) {
   alignas(64) char raw[8], buffer[8];
   const void* found = read_block(p, data, at, 1, raw, buffer);
   double value = storage_of(p) == sF64 ? *static_cast<const double*>(found) : *static_cast<const float*>(found);
-  pg::fail_argument(op + (": " + pg::no_probability(value, pg::place_text(p.shape, p.rank, at))));
+  pg::fail_argument(op + (": " + Allowed::text(value, pg::place_text(p.shape, p.rank, at))));
+}
+
+template <class Allowed>
+void check(const pg_tensor& p, const void* data, const char* op) {
+  int64_t count = pg::element_count(p);
+  bool wide = storage_of(p) == sF64;
+  std::atomic<int64_t> first = count;
+  auto piece = [&](int64_t begin, int64_t end) {
+    alignas(64) char raw[kBlock * 8], buffer[kBlock * 8];
+    for (int64_t at = begin; at < end && at < first.load(std::memory_order_relaxed); at += kBlock) {
+      int64_t n = std::min(kBlock, end - at);
+      const void* block = read_block(p, data, at, n, raw, buffer);
+      int64_t k = wide ? first_outside<Allowed>(static_cast<const double*>(block), n)
+                       : first_outside<Allowed>(static_cast<const float*>(block), n);
+      if (k == n) continue;
+      for (int64_t seen = first.load(); at + k < seen && !first.compare_exchange_weak(seen, at + k);) {
+      }
+      return;
+    }
+  };
+  if (count <= kGrain)
+    piece(0, count);
+  else
+    pg::parallel_for(count, kGrain, piece);
+  if (first.load() < count) fail_at<Allowed>(p, data, first.load(), op);
 }
 
 struct AsProbability final : pg::Kernel {
@@ -53,28 +95,7 @@ PG_KERNEL("as_probability", AsProbability);
 
 }  // namespace
 
-void check_probabilities(const pg_tensor& p, const void* data, const char* op) {
-  int64_t count = pg::element_count(p);
-  bool wide = storage_of(p) == sF64;
-  std::atomic<int64_t> first = count;
-  auto piece = [&](int64_t begin, int64_t end) {
-    alignas(64) char raw[kBlock * 8], buffer[kBlock * 8];
-    for (int64_t at = begin; at < end && at < first.load(std::memory_order_relaxed); at += kBlock) {
-      int64_t n = std::min(kBlock, end - at);
-      const void* block = read_block(p, data, at, n, raw, buffer);
-      int64_t k = wide ? first_outside(static_cast<const double*>(block), n)
-                       : first_outside(static_cast<const float*>(block), n);
-      if (k == n) continue;
-      for (int64_t seen = first.load(); at + k < seen && !first.compare_exchange_weak(seen, at + k);) {
-      }
-      return;
-    }
-  };
-  if (count <= kGrain)
-    piece(0, count);
-  else
-    pg::parallel_for(count, kGrain, piece);
-  if (first.load() < count) fail_at(p, data, first.load(), op);
-}
+void check_probabilities(const pg_tensor& p, const void* data, const char* op) { check<Probabilities>(p, data, op); }
+void check_variances(const pg_tensor& var, const void* data, const char* op) { check<Variances>(var, data, op); }
 
 }  // namespace cpu

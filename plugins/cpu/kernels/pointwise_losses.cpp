@@ -38,6 +38,7 @@ Form find_form(const pg::KernelCall& call, uint32_t first) {
     if (call.attr<bool>("log_input")) return {full ? lPoissonLogFull : lPoissonLog};
     return {full ? lPoissonFull : lPoisson, "eps"};
   }
+  if (name == "gaussian_nll_loss") return {call.attr<bool>("full") ? lGaussianFull : lGaussian, "eps", present(2)};
   if (name == "hinge_loss") return {lHinge};
   if (name == "soft_margin_loss") return {lSoftMargin};
   if (name == "hinge_embedding_loss") return {lHingeEmbedding, "margin"};
@@ -145,6 +146,8 @@ struct PointwiseLoss final : pg::Kernel {
 
   void launch(const pg_launch& launch) override {
     if (call_.op() == lBce) check_probabilities(*launch.inputs[0], pg::input(launch, 0), "binary_cross_entropy");
+    if (call_.op() == lGaussian || call_.op() == lGaussianFull)
+      check_variances(*launch.inputs[2], pg::input(launch, 2), "gaussian_nll_loss");
     auto with = call_.parameters(launch);
     void* base[5] = {pg::output(launch, 0), call_.address(launch, 1), call_.address(launch, 2),
                      call_.address(launch, 3), call_.address(launch, 4)};
@@ -254,6 +257,7 @@ PG_LOSS("binary_cross_entropy");
 PG_LOSS("binary_cross_entropy_with_logits");
 PG_LOSS("kl_div");
 PG_LOSS("poisson_nll_loss");
+PG_LOSS("gaussian_nll_loss");
 PG_LOSS("hinge_loss");
 PG_LOSS("soft_margin_loss");
 PG_LOSS("hinge_embedding_loss");

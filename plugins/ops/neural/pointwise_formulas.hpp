@@ -11,7 +11,7 @@ namespace {
 
 // Values that a formula is of; a is the third tensor of losses that have one, absent where it is left out.
 struct Terms {
-  const AttrReader& attrs;
+  const ValueContext& attrs;
   Value x, y, a;
   double tiny;  // the least p (1 - p) that is divided by
 };
@@ -144,6 +144,26 @@ Value poisson_y(const Terms& t) {
 }
 Value poisson_xx(const Terms& t) { return log_input(t) ? exp(t.x) : t.y / square(mean_of(t)); }
 Value poisson_xy(const Terms& t) { return -(log_input(t) ? ones_like(t.y) : reciprocal(mean_of(t))); }
+
+// ---- normal distributions: a is the variance ----
+
+Value at_least_eps(const Terms& t, Value var) {
+  static OpRef op("at_least");
+  return t.attrs.call(op, var);
+}
+Value variance(const Terms& t) { return at_least_eps(t, t.a); }
+Value gaussian(const Terms& t) {
+  Value below = where(lt(t.a, 0.0), t.a, 0.0);  // 0 is a probability, and what is less is none
+  Value v = at_least_eps(t, t.a + apply<"as_probability">(below)), some = (log(v) + square(t.x - t.y) / v) * 0.5;
+  return full(t) ? some + std::log(2 * std::acos(-1.0)) / 2 : some;
+}
+Value gaussian_x(const Terms& t) { return (t.x - t.y) / variance(t); }
+Value gaussian_a(const Terms& t) {
+  static OpRef op("gaussian_nll_by_var");
+  return t.attrs.call(op, t.x, t.y, t.a);
+}
+Value gaussian_xx(const Terms& t) { return reciprocal(variance(t)); }
+Value gaussian_xa(const Terms& t) { return (t.y - t.x) / square(variance(t)); }
 
 // ---- margins: targets are 1 and -1 ----
 

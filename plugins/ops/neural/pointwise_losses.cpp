@@ -19,6 +19,7 @@ struct Loss {
   bool weighed;
   Formulas f;
   OpRef grad;
+  bool third_needed = false;
 };
 
 // ---- the table ----
@@ -115,6 +116,22 @@ Loss kLosses[] = {
      false,
      {poisson, poisson_x, poisson_y, nullptr, poisson_xx, poisson_xy, nullptr, false},
      OpRef("poisson_nll_loss_grad")},
+    {"gaussian_nll_loss",
+     "Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance "
+     "var, of which what is below eps counts as eps, with its gradient (Nix and Weigend, 1994). A negative var is an "
+     "error that names it.",
+     "x",
+     "y",
+     [](OpBuilder& op) {
+       op.attr<bool>("full", false, "add log(2 pi) / 2");
+       op.attr<double>("eps", 1e-6, "least variance").runtime();
+     },
+     "var",
+     "variance; broadcasts against the costs",
+     false,
+     {gaussian, gaussian_x, nullptr, gaussian_a, gaussian_xx, nullptr, gaussian_xa, true},
+     OpRef("gaussian_nll_loss_grad"),
+     true},
     {"hinge_loss",
      "max(0, 1 - y x) for targets y of -1 and 1.",
      "x",
@@ -260,7 +277,8 @@ void add_inputs(OpBuilder& op, const Loss& row) {
   op.input(row.x, kFloating, "prediction, any shape", PG_INPUT_PROMOTE)
       .input(row.y, kFloating, "target; broadcasts with the prediction", PG_INPUT_PROMOTE);
   constexpr uint32_t flags = PG_INPUT_PROMOTE | PG_INPUT_OPTIONAL;
-  if (row.third != nullptr) op.input(row.third, kFloating, row.third_doc, flags);
+  if (row.third != nullptr)
+    op.input(row.third, kFloating, row.third_doc, row.third_needed ? uint32_t{PG_INPUT_PROMOTE} : flags);
   if (row.weighed) op.input("weight", kFloating, "factor of each cost; broadcasts against them", flags);
   row.attrs(op);
   op.choice("reduction", {"mean", "sum", "none"}, kMean, "mean or sum over all elements, or none");
@@ -335,9 +353,52 @@ OpBuilder& declare_odds() {
       });
 }
 
+// What an element of gaussian_nll_loss depends on its variance by. What eps stands in for keeps its gradient.
+OpBuilder& declare_at_least() {
+  return declare_op("at_least")
+      .category("neural")
+      .doc("x, or eps where that is more, with the gradient of x throughout.")
+      .input("x", kFloating, "any shape")
+      .attr<double>("eps", 0, "the least result")
+      .runtime()
+      .output("y", "shape of x")
+      .traits(PG_OP_ELEMENTWISE)
+      .expression("Maximum(x, eps)")
+      .shape(like_input)
+      .grad([](GradContext& g) { g.din(0) = g.dout(0); });
+}
+OpBuilder& declare_by_var() {
+  return declare_op("gaussian_nll_by_var")
+      .category("neural")
+      .doc("(1 - (x - y)^2 / v) / (2 v) with v = at_least(var, eps): the gradient of gaussian_nll_loss by var.")
+      .input("x", kFloating, "prediction, any shape")
+      .input("y", kFloating, "target, a shape that broadcasts")
+      .input("var", kFloating, "variance, a shape that broadcasts")
+      .attr<double>("eps", 1e-6, "least variance")
+      .runtime()
+      .output("z", "the shape that all broadcast to")
+      .traits(PG_OP_ELEMENTWISE)
+      .expression("Mul(Div(Sub(1, Div(Square(Sub(x, y)), Maximum(var, eps))), Maximum(var, eps)), 0.5)")
+      .shape([](ShapeContext& c) {
+        c.check_same_dtype(1, 0), c.check_same_dtype(2, 0);
+        c.out(0).set(c.dtype(0), broadcast(broadcast(c.shape(0), c.shape(1)), c.shape(2)));
+      })
+      .saves("x", "y", "var")
+      .grad([](GradContext& g) {
+        static OpRef at_least("at_least");
+        Value off = g.in(0) - g.in(1), v = g.call(at_least, g.in(2));
+        Value d = g.dout(0), by_y = d * (off / square(v));
+        if (g.needed(0)) g.din(0) = sum_like(-by_y, g.in(0));
+        if (g.needed(1)) g.din(1) = sum_like(by_y, g.in(1));
+        if (g.needed(2)) g.din(2) = sum_like(d * ((square(off) / v - 0.5) / square(v)), g.in(2));
+      });
+}
+
 const bool declared = [] {
   for (const Loss& row : kLosses) declare(row);
   declare_odds();
+  declare_at_least();
+  declare_by_var();
   return true;
 }();
 

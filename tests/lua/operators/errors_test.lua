@@ -40,7 +40,7 @@ for _, name in ipairs(table_.names) do
   local op, row = native.operators.get(name), table_.rows[name]
   for i, bad in ipairs(op and not check.is_absent(name) and row.bad or {}) do
     test("errors/" .. name .. "/" .. i, function(t)
-      if bad.not_on and bad.not_on == (pg.device():match "^%a+") then t.skip("composed of other operators there") end
+      if bad.not_on and bad.not_on:find((pg.device():match "^%a+")) then t.skip("composed of other operators there") end
       local args = make(op, bad[1])
       local err = t.raises(function()
         for _, y in ipairs { issue(name, args, bad[2], bad[3]) } do y:totable() end

@@ -158,6 +158,21 @@ struct PoissonNllLoss {
     return T(1) - y / (x + p[0]);
   }
 };
+// a: the variance, of which what is below eps is eps; p: eps
+template <bool full>
+struct GaussianNllLoss {
+  template <class T>
+  static PG_HD T value(T x, T y, T a, const T* p) {
+    T kept = a < p[0] ? p[0] : a, d = x - y;
+    T some = (log_of(kept) + d * d / kept) * T(0.5);
+    if constexpr (full) return some + T(0.91893853320467274178);  // log(2 pi) / 2
+    return some;
+  }
+  template <class T>
+  static PG_HD T slope(T x, T y, T a, const T* p) {
+    return (x - y) / (a < p[0] ? p[0] : a);
+  }
+};
 struct HingeLoss {
   template <class T>
   static PG_HD T value(T x, T y, T, const T*) {
@@ -199,7 +214,8 @@ struct HingeEmbeddingLoss {
   X(Mse, MseLoss) X(L1, L1Loss) X(Huber, HuberLoss) X(SmoothL1, SmoothL1Loss) X(Bce, BceLoss) \
   X(BceLogits, BceLogitsLoss) X(BceLogitsWeighed, BceLogitsWeighedLoss) X(KlDiv, KlDivLoss) X(KlDivLog, KlDivLogLoss) \
   X(PoissonLog, PoissonNllLogLoss<false>) X(PoissonLogFull, PoissonNllLogLoss<true>) \
-  X(Poisson, PoissonNllLoss<false>) X(PoissonFull, PoissonNllLoss<true>) X(Hinge, HingeLoss) \
+  X(Poisson, PoissonNllLoss<false>) X(PoissonFull, PoissonNllLoss<true>) \
+  X(Gaussian, GaussianNllLoss<false>) X(GaussianFull, GaussianNllLoss<true>) X(Hinge, HingeLoss) \
   X(SoftMargin, SoftMarginLoss) X(HingeEmbedding, HingeEmbeddingLoss)
 // clang-format on
 

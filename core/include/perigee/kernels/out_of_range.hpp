@@ -52,4 +52,8 @@ inline std::string no_probability(double p, const std::string& place) {
   return format("p is %g at position %s; expected 0 to 1", p, place.c_str());
 }
 
+inline std::string no_variance(double var, const std::string& place) {
+  return format("var is %g at position %s; expected 0 or more", var, place.c_str());
+}
+
 }  // namespace pg

@@ -111,15 +111,19 @@ local function operator(where, name)
   return functions[where]
 end
 
----The loss of an operator that has the loss's options, of x and y. `o`: the options, all of them; nil: defaults, which
----are the operator's too.
-function common.call(where, name, x, y, o)
+---The loss of an operator that has the loss's options, of x, y and what else it is of. `o`: the options, all of them;
+---nil: defaults, which are the operator's too.
+function common.call(where, name, x, y, o, third)
   local fn = functions[where] or operator(where, name)
-  if o == nil then return fn(x, y) end
+  if o == nil then
+    if third ~= nil then return fn(x, y, third) end
+    return fn(x, y)
+  end
   check_reduction(where, where, o.reduction)
   local given, factor = {}, nil
   for key, value in pairs(o) do given[key] = value end
   if type(o.weight) == "number" then given.weight, factor = nil, o.weight end
+  if third ~= nil then return fn(x, y, third, given) end
   local loss = fn(x, y, given)
   return factor and loss * factor or loss
 end

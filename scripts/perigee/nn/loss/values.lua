@@ -93,21 +93,6 @@ function losses.poisson_nll(x, y, options)
   return common.call("poisson_nll", "poisson_nll_loss", x, y, o)
 end
 
--- var, where nothing of it is below 0; else an error of that, without a look at it here: 0 is a probability, and what
--- is below 0 none.
-local function not_negative(var)
-  local pg = require "perigee"
-  local floating = native.dtypes.by_name[var.dtype].floating
-  local below = floating and pg.fmin(var, 0) or pg.where(var:lt(0), var, 0):to "float32" -- NaN is 0
-  local ok, checked = pcall(native.call, "as_probability", { below }, nil, false, "gaussian_nll")
-  if ok then return var + checked end
-  if native.errors.is_error(checked) then
-    checked.message = checked.message:gsub("p is (%S+ at position %[.-%]); expected 0 to 1",
-                                           "var is %1; expected 0 or more")
-  end
-  error(checked, 0)
-end
-
 common.declare("gaussian_nll", { full = false, eps = 1e-6 },
                { full = "whether to add log(2 pi) / 2", eps = "least variance" })
 ---Negative log likelihood (log(var) + (x - y)^2 / var) / 2 of y under a normal distribution of mean x and variance var,
@@ -118,7 +103,7 @@ common.declare("gaussian_nll", { full = false, eps = 1e-6 },
 ---@param options? {full?: boolean, eps?: number, reduction?: perigee.Reduction}
 ---@return perigee.Tensor
 function losses.gaussian_nll(x, y, var, options)
-  local o = common.options("gaussian_nll", options)
+  local o = common.given("gaussian_nll", options)
   common.check_tensors("gaussian_nll", x, y, var)
   if var:dim() == x:dim() - 1 then var = var:unsqueeze(-1) end
   local fits = var:dim() == x:dim()
@@ -130,13 +115,7 @@ function losses.gaussian_nll(x, y, var, options)
     native.raise("invalid_argument", "gaussian_nll", ("var %s does not fit x %s"):format(tostring(var.shape),
                  tostring(x.shape)))
   end
-  local fixed = var:detach()
-  local kept = not_negative(fixed):clamp { min = o.eps }
-  local derived = var.requires_grad or native.is_graph_tensor(var)
-  if derived then kept = kept + (var - fixed) end -- what is lifted keeps its gradient
-  local values = (kept:log() + (x - y):square() / kept) * 0.5
-  if o.full then values = values + 0.5 * math.log(2 * math.pi) end
-  return common.reduce("gaussian_nll", values, o.reduction)
+  return common.call("gaussian_nll", "gaussian_nll_loss", x, y, o, var)
 end
 
 return losses
