@@ -3,10 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
-#include "linalg/isa.hpp"
+#include "copy_block.hpp"
 #include "perigee/kernels/strided.hpp"
 #include "storage.hpp"
 
@@ -48,19 +47,6 @@ class Join {
   }
 
  private:
-  // Of short blocks a call of memcpy takes longer than what it does. The last vector overlaps the one before it.
-  PG_INLINE static void copy_block(char* to, const char* from, int64_t bytes) {
-    typedef int64_t Part __attribute__((vector_size(32), aligned(1), may_alias));
-    constexpr int64_t kPart = sizeof(Part), kShort = 1024;
-    if (bytes < kPart || bytes > kShort) {
-      if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-      return;
-    }
-    for (int64_t i = 0; i < bytes - kPart; i += kPart)
-      *reinterpret_cast<Part*>(to + i) = *reinterpret_cast<const Part*>(from + i);
-    *reinterpret_cast<Part*>(to + bytes - kPart) = *reinterpret_cast<const Part*>(from + bytes - kPart);
-  }
-
   bool dense_ = false;
   int64_t before_ = 1, row_ = 0;  // row: bytes of all blocks
   std::vector<int64_t> blocks_;   // bytes

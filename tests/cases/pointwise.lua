@@ -174,12 +174,14 @@ row("kl_div", F, share, { attrs = { { log_target = true }, { log_target = true, 
 row("poisson_nll_loss", counts, counts, { attrs = { { full = true }, { log_input = false },
   { log_input = false, full = true, eps = 0.25, reduction = "none" } } })
 local function variances(shape) return F(shape, 0.2, 3, { 1, 4 }) end
+local lifted = V({ 4 }, { 0, 0.1, 1, 2 })
 local gaussian = { { F { 4, 3 }, F { 4, 3 }, variances { 4, 1 } },
   { F { 4, 3 }, F { 4, 3 }, variances { 3 }, attrs = { reduction = "none", full = true } },
-  { F { 4 }, F { 4 }, V({ 4 }, { 0, 0.1, 1, 2 }), attrs = { eps = 0.5, reduction = "sum" }, grad = { true, true, false } } }
+  { F { 4 }, F { 4 }, lifted, attrs = { eps = 0.5, reduction = "sum" }, grad = { true, true, false } } }
 row("gaussian_nll_loss", F, F, { third = variances, cases = gaussian,
   attrs = { { full = true }, { eps = 0.1 }, { reduction = "sum" }, { full = true, reduction = "none" } },
-  bad = { { { F { 2 }, F { 2 }, V({ 2 }, { 0.5, -1.5 }) }, nil, "%-1.5 at position %[2%]; expected 0", not_on = "cuda, sim" },
+  bad = { { { F { 2 }, F { 2 }, V({ 2 }, { 0.5, -1.5 }) }, nil, "%-1.5 at position %[2%]; expected 0",
+            not_on = "cuda, sim" },
           { { F { 2 }, F { 2 }, F { 2, 2 } }, nil, "does not fit" } } })
 row("hinge_loss", shifted, sides, {})
 row("soft_margin_loss", F, sides, {})

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "block_loop.hpp"
+#include "copy_block.hpp"
 
 namespace cpu {
 namespace {
@@ -121,27 +122,48 @@ struct Pad final : pg::Kernel {
       E* out = pg::output<E>(launch, 0);
       const E* x = pg::input<const E>(launch, 0);
       int64_t width = padding_.last().size, rows = count_ / width;
-      auto piece = [=, this](int64_t begin, int64_t end) {
+      auto piece = [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
         PaddedRows row(padding_, 0, begin);
+        const RowEnds ends = ends_of();
         for (int64_t i = begin; i < end; i++, row.next()) {
           int64_t start = row.start();
           if (start < 0 || x == nullptr)
             std::fill_n(out + i * width, width, added);
+          else if (ends.source != nullptr)
+            write(out + i * width, x + start, ends);
           else
             write(out + i * width, x + start, added);
         }
       };
-      if (count_ <= kGrain) return piece(0, rows);
-      pg::parallel_for(rows, std::max<int64_t>(1, kGrain / width), piece);
+      if (count_ <= kGrain) return pg::cpu::call_vector(piece, 0, rows);
+      pg::cpu::vector_for(rows, std::max<int64_t>(1, kGrain / width), piece);
     });
   }
 
  private:
+  // A dense row that shows more of itself at its ends: how many in front, in the middle and behind, and the edges'
+  // places. In variables of the loop: what it writes might be members.
+  struct RowEnds {
+    const int64_t* source;  // NULL: rows are of another kind
+    int64_t front, length, behind, from;
+  };
+  RowEnds ends_of() const {
+    const PaddedAxis& axis = padding_.last();
+    return {edges_ && axis.stride == 1 ? edge_.data() : nullptr, axis.first, axis.length,
+            axis.size - axis.first - axis.length, axis.from};
+  }
   template <class E>
-  void write(E* out, const E* x, E added) const {
+  PG_INLINE static void write(E* out, const E* x, const RowEnds& row) {
+    for (int64_t i = 0; i < row.front; i++) out[i] = x[row.source[i]];
+    copy_block(out + row.front, x + row.from, row.length * static_cast<int64_t>(sizeof(E)));
+    out += row.front + row.length;
+    for (int64_t i = 0; i < row.behind; i++) out[i] = x[row.source[row.front + i]];
+  }
+  template <class E>
+  PG_INLINE void write(E* out, const E* x, E added) const {
     const PaddedAxis& axis = padding_.last();
     const int64_t* source = edge_.data();
-    auto edge = [&](int64_t begin, int64_t end) {
+    auto edge = [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
       if (edges_)
         for (int64_t i = begin; i < end; i++) out[i] = x[*source++];
       else if (padding_.mode == kPadConstant)
@@ -151,7 +173,7 @@ struct Pad final : pg::Kernel {
     };
     edge(0, axis.first);
     if (axis.stride == 1)
-      std::copy_n(x + axis.from, axis.length, out + axis.first);
+      copy_block(out + axis.first, x + axis.from, axis.length * static_cast<int64_t>(sizeof(E)));
     else
       for (int64_t i = 0; i < axis.length; i++) out[axis.first + i] = x[(axis.from + i) * axis.stride];
     edge(axis.first + axis.length, axis.size);
