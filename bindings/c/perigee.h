@@ -352,6 +352,9 @@ PGC_API int32_t pgc_dist_finish(uint64_t number);
  * contents the caller brings. In between what reads it fails. */
 PGC_API int32_t pgc_drop_memory(pgc_tensor *tensor);
 PGC_API int32_t pgc_renew_memory(pgc_tensor *tensor);
+/* Who uses the tensor on other streams waits for what the stream that wrote it last has done with it until now, and not
+ * for what that stream does behind it. on = 0: as if that had not been said. Nothing on devices without streams. */
+PGC_API int32_t pgc_mark_done(pgc_tensor *tensor, int32_t on);
 PGC_API int32_t pgc_dist_set_deadline(double seconds, double *old);
 /* The group of these devices of this process, by member: *group is 0 where no engine serves them (a plugin with
  * pg.device_collectives), and what on_devices takes. */

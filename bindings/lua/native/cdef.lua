@@ -134,6 +134,7 @@ int32_t pgc_dist_look(uint64_t number, int32_t *over);
 int32_t pgc_dist_finish(uint64_t number);
 int32_t pgc_drop_memory(pgc_tensor *tensor);
 int32_t pgc_renew_memory(pgc_tensor *tensor);
+int32_t pgc_mark_done(pgc_tensor *tensor, int32_t on);
 int32_t pgc_dist_set_deadline(double seconds, double *old);
 int32_t pgc_dist_device_group(const int32_t *devices, uint32_t count, int64_t *group);
 int32_t pgc_dist_on_devices(int64_t group, uint32_t kind, uint32_t reduction, int32_t root, uint32_t rows,

@@ -94,6 +94,13 @@ function M.renew_memory(t)
   check(rc, "renew_memory")
 end
 
+---Who uses t on other streams waits for what its own has done with it until now, and for nothing behind that; with
+---on=false no more.
+function M.mark_done(t, on)
+  tensor.check_open(t, "mark_done")
+  check(C.pgc_mark_done(t.ptr, on == false and 0 or 1), "mark_done")
+end
+
 -- PG_COLLECTIVE_* and PG_REDUCE_*.
 local KINDS = { all_reduce = 2, reduce = 3, broadcast = 4, all_gather = 5 }
 local REDUCTIONS = { sum = 0, mean = 1, max = 2, min = 3 }

@@ -91,6 +91,7 @@ void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
     if (storage.block != nullptr) return;
     storage.last_stream = storage.device->synchronous ? 0 : stream;
     storage.behind = 0;
+    storage.done = Event();
     storage.block = storage.device->allocator.alloc(bytes, storage.last_stream, {"pg.compile"});
   };
   bool done = plan.arena_bytes == 0;

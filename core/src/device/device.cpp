@@ -160,7 +160,11 @@ Event Device::record(uint32_t stream) {
       state_->free_events.pop_back();
     }
   }
-  if (event == 0) check(table_->event_create(self(), ordinal, &event, &error), error, "event_create");
+  if (event == 0) {
+    check(table_->event_create(self(), ordinal, &event, &error), error, "event_create");
+    std::lock_guard guard(state_->mutex);
+    state_->events.push_back(event);
+  }
   Event result(this, event);  // goes back to the pool should the recording fail
   auto submitting = lock(stream);
   check(table_->event_record(self(), ordinal, event, handle, &error), error, "event_record");
@@ -257,9 +261,10 @@ void Device::close() noexcept {
     }
     list.clear();
   }
-  for (uint64_t event : state_->free_events) {
+  for (uint64_t event : state_->events) {  // those too that somebody still has
     if (table_->event_destroy(self(), ordinal, event, &error) != PG_OK) warn("event_destroy", error);
   }
+  state_->events.clear();
   state_->free_events.clear();
   for (auto& stream : state_->streams) {
     const uint64_t handle = stream.exchange(0);
@@ -324,9 +329,7 @@ Event::~Event() {
   }
   try {
     state.free_events.push_back(handle_);
-  } catch (const std::bad_alloc&) {
-    pg_error error = pg::make_error();
-    device_->table()->event_destroy(device_->self(), device_->ordinal, handle_, &error);
+  } catch (const std::bad_alloc&) {  // not used again
   }
 }
 

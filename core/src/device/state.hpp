@@ -26,7 +26,7 @@ struct Device::State {
   std::atomic<uint64_t> next_sequence{1};
   std::array<std::atomic<const char*>, kRing> names{}, origins{};
 
-  std::vector<uint64_t> free_events;
+  std::vector<uint64_t> events, free_events;        // all, and those that nobody has
   std::array<std::vector<Pinned>, 64> free_pinned;  // by the logarithm of the size
   struct Staged {
     Pinned pinned;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/profile.hpp"
 #include "builder/builder.hpp"
@@ -17,8 +18,11 @@ struct Arrived {
   bool owned = false;                    // cotangents[0] is a sum of ours: may be added to in place
 };
 
-struct Newest {
-  bool operator()(const Node* a, const Node* b) const { return a->sequence < b->sequence; }
+// A node that a pass will come to: the one of the highest place is next.
+struct Due {
+  uint64_t place;
+  Node* node;
+  bool operator<(const Due& other) const { return place < other.place; }
 };
 
 namespace {
@@ -68,7 +72,11 @@ class Pass {
   ~Pass() { stale_notes.clear(); }
 
   void begin() {
-    if (call_.inputs != nullptr) find_targets();
+    if (call_.inputs != nullptr) {
+      find_targets();
+    } else if (has_hooks()) {
+      find_hooked_leaves();
+    }
     seed();
   }
 
@@ -76,7 +84,7 @@ class Pass {
   bool run() {
     if (stopped_ && !leave_hook()) return false;
     while (!queue_.empty()) {
-      Node* node = queue_.top();
+      Node* node = queue_.top().node;
       queue_.pop();
       auto it = arrived_.find(node);
       Arrived in = std::move(it->second);
@@ -229,6 +237,36 @@ class Pass {
     captured_.resize(call_.input_count);
   }
 
+  // Leaves come last, when nothing can flow into them any more. One with a hook comes as soon as that is so, right
+  // behind the oldest node that uses it, for the hook may have a use for what lies between (sums over replicas).
+  void find_hooked_leaves() {
+    std::vector<Node*> waiting;
+    std::unordered_set<Node*> seen;
+    auto meet = [&](Node* node) {
+      if (node != nullptr && node->kind != NodeKind::leaf && seen.insert(node).second) waiting.push_back(node);
+    };
+    for (uint32_t i = 0; i < call_.root_count; i++) meet(edge_of(*call_.roots[i]).node.get());
+    while (!waiting.empty()) {
+      Node* node = waiting.back();
+      waiting.pop_back();
+      for (const InputRecord& input : node->inputs) {
+        Node* behind = input.edge.node.get();
+        meet(behind);
+        if (behind == nullptr || behind->kind != NodeKind::leaf || !behind->rare || behind->rare->hooks.empty())
+          continue;
+        auto [it, fresh] = last_use_.try_emplace(behind, node->sequence);
+        if (!fresh) it->second = std::min(it->second, node->sequence);
+      }
+    }
+  }
+
+  uint64_t place_of(const Node& node) const {
+    if (node.kind == NodeKind::leaf && !last_use_.empty()) {
+      if (auto it = last_use_.find(&node); it != last_use_.end()) return 2 * it->second;
+    }
+    return 2 * node.sequence + 1;
+  }
+
   // Whether any target lies behind the node: depth-first without recursion, remembered.
   bool leads_to_target(Node* from) {
     if (auto it = leads_.find(from); it != leads_.end()) return it->second;
@@ -264,7 +302,7 @@ class Pass {
     Arrived& in = it->second;
     if (fresh) {
       in.cotangents.resize(node->outputs.size());
-      queue_.push(node);
+      queue_.push({place_of(*node), node});
       keep_.push_back(edge.node);
     }
     TensorRef& place = in.cotangents[edge.output];
@@ -479,7 +517,8 @@ class Pass {
   };
 
   BackwardCall call_;
-  std::priority_queue<Node*, std::vector<Node*>, Newest> queue_;
+  std::priority_queue<Due> queue_;
+  std::unordered_map<const Node*, uint64_t> last_use_;  // of leaves with hooks: the oldest node's sequence
   std::unordered_map<Node*, Arrived> arrived_;
   std::unordered_map<Node*, bool> targets_, leads_;
   std::vector<Node*> quiet_;

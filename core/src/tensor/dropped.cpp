@@ -24,6 +24,7 @@ void renew_memory(Storage& storage) {
                                                   {"gathered parameters", ambient().layer, ambient().origin});
   storage.last_stream = stream;
   storage.behind = 0;
+  storage.done = Event();
 }
 
 void fail_dropped() {

@@ -91,6 +91,12 @@ void remove_hook(uint64_t number) {
   list.numbers.push_back(number);
 }
 
+bool has_hooks() {
+  Forgotten& list = forgotten();
+  std::lock_guard lock(list.mutex);
+  return !list.hooked.empty();
+}
+
 void drop_hooks(Node& node) {
   if (!node.rare || node.rare->hooks.empty()) return;
   Forgotten& list = forgotten();

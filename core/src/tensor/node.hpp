@@ -89,5 +89,6 @@ void add_hook(Node& node, uint32_t output, uint64_t number);
 void remove_hook(uint64_t number);  // one that is gone: nothing
 void drop_hooks(Node& node);
 void move_hooks(Node& from, Node& to);
+bool has_hooks();  // whether any node has one
 
 }  // namespace perigee

@@ -140,19 +140,33 @@ void use_on(Storage& storage, uint32_t stream, bool writes) {
   if (device.synchronous || storage.block == nullptr) return;
   if (ambient().capture != nullptr) return;  // who launches what is captured sees to it each time
   Block& block = *storage.block;
-  // Once is enough: later on the other stream may be at work on what this one does not need.
-  if (storage.last_stream != stream && (storage.behind >> stream & 1u) == 0) {
-    device.wait(stream, device.record(storage.last_stream));
+  // Once is enough to read: later on the other stream may be at work on what this one does not need. What is written
+  // waits for all that others have read until now.
+  if (storage.last_stream != stream && (writes || (storage.behind >> stream & 1u) == 0)) {
+    if (storage.done) {
+      device.wait(stream, storage.done);
+    } else {
+      device.wait(stream, device.record(storage.last_stream));
+    }
     storage.behind |= 1u << stream;
   }
+  if (writes || storage.last_stream == stream) storage.done = Event();
   if (writes) {
     storage.behind = 0;
-    uint32_t others = (block.used_on | (1u << block.home)) & ~(1u << stream) & ~(1u << storage.last_stream);
+    const uint32_t waited = (block.used_on | (1u << block.home)) & ~(1u << stream) & ~(1u << storage.last_stream);
+    uint32_t others = waited;
     for (uint32_t i = 0; others != 0; i++, others >>= 1)
       if (others & 1u) device.wait(stream, device.record(i));
+    block.used_on &= ~waited;  // whoever waits for this stream waits for them
     storage.last_stream = stream;
   }
   if (stream != block.home) block.used_on |= 1u << stream;
+}
+
+void mark_done(Storage& storage, bool on) {
+  storage.done = Event();
+  if (!on || storage.device->synchronous || storage.block == nullptr || ambient().capture != nullptr) return;
+  storage.done = storage.device->record(storage.last_stream);
 }
 
 }  // namespace perigee

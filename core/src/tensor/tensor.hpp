@@ -34,6 +34,7 @@ struct Storage : Recycled<Storage> {
   std::atomic<uint32_t> refs{1};
   uint32_t last_stream = 0;  // index of the stream that wrote last
   uint32_t behind = 0;       // streams, a bit each, that have waited for that
+  Event done;                // set by mark_done: behind all that the last stream has done with it
   Block* block = nullptr;
   Device* device = nullptr;
   uint64_t bytes = 0;
@@ -104,5 +105,9 @@ inline bool is_same_view(const Tensor* a, const Tensor* b) {
 TensorRef move_to(Tensor& tensor, Device& device);  // dense copy on another device, in its order; no history
 // Before work on `stream` of the tensor's device touches it: waits for other streams' work, remembers this one's.
 void use_on(Storage& storage, uint32_t stream, bool writes);
+// What its last stream has done with it until now is all that others will wait for, whatever that stream does meanwhile
+// with other memory; with `on` false, no more. Where that has failed, so does who waits for it: not to be kept for
+// long.
+void mark_done(Storage& storage, bool on);
 
 }  // namespace perigee

@@ -2,13 +2,16 @@
 -- The strategy of one process with many devices, each of which is one replica. They take turns (lockstep.lua), which
 -- keeps all of them busy where devices are asynchronous.
 --
--- Gradients are summed on the first device, in the order of devices; it alone updates, and the others copy what it has:
--- by the engine of their type of device (core/docs/decisions/0027) where there is one, else by copies between them.
+-- Gradients are summed in the order of devices: by the engine of their type of device (core/docs/decisions/0027) where
+-- there is one, while backward computes (device_reducer.lua), else by copies behind it. Each device updates its own
+-- parameters where all do the same (updates.lua); else the first one does, and the others copy what it has.
 
 local native = require "perigee.native"
 local gradients = require "perigee.dist.gradients"
 local lockstep = require "perigee.dist.lockstep"
+local new_reducer = require "perigee.dist.device_reducer"
 local new_twins = require "perigee.dist.twins"
+local new_updates = require "perigee.dist.updates"
 local shares = require "perigee.dist.shares"
 local new_strategy = require "perigee.dist.strategy"
 
@@ -90,9 +93,13 @@ end
 
 -- fn(), in which replicas take turns.
 local function with_turns(self, fn)
+  for _, reducer in pairs(self._reducers) do reducer:begin() end
   self._twins:follow()
   begin_draws(self)
-  return native.with(function() end, function() end_draws(self) end, fn)
+  return native.with(function() end, function()
+    end_draws(self)
+    self._sending = nil
+  end, fn)
 end
 
 -- ---- scope ----
@@ -126,6 +133,13 @@ end
 
 -- ---- gradients ----
 
+-- Tensors of the first device, by device.
+local function lists_of(self, params)
+  local lists = {}
+  for k = 1, #self._devices do lists[k] = self._twins:on(params, k) end
+  return lists
+end
+
 -- Which parameters have a gradient on some device.
 local function used(lists)
   local any = {}
@@ -136,39 +150,55 @@ local function used(lists)
   return any
 end
 
--- The number of an engine's group of these devices, or nil.
-local function group_of(self) return #self._numbers > 1 and native.dist.device_group(self._numbers) or nil end
+-- Whether an engine sums over these devices.
+local function has_engine(self) return #self._numbers > 1 and native.dist.device_group(self._numbers) ~= nil end
 
--- The sum of what each device has, by device; but for the first, only with `to_all`. It may write into what it gets.
-local function add_up(self, flats, to_all)
-  local group, devices = group_of(self), self._devices
-  if group then
-    native.dist.on_devices(group, to_all and "all_reduce" or "reduce", "sum", 0, { flats }, { flats })
-    return flats
+-- Whether each device takes an optimizer's steps for itself.
+local function steps_alike(self, optimizer) return has_engine(self) and self._updates:suits(optimizer) end
+
+-- fn() on device k, whose tensors handles show.
+local function on_device(self, k, fn)
+  local function enter()
+    self._twins:exchange(k)
+    return native.set_device(self._numbers[k])
   end
-  local totals = { flats[1] }
-  for k = 2, #devices do totals[1] = totals[1] + flats[k]:to(devices[1]) end
-  for k = 2, to_all and #devices or 1 do totals[k] = totals[1]:to(devices[k]) end
-  return totals
+  local function leave(device)
+    native.set_device(device)
+    self._twins:exchange(k)
+  end
+  native.with(enter, leave, fn)
 end
 
 -- The first device's gradients become the sum of all, each times its weight; with `to_all`, so do the others'.
-local function sum(self, params, weights, to_all)
-  local lists, devices = {}, self._devices
-  for k = 1, #devices do lists[k] = self._twins:on(params, k) end
-  self._last = { params = params, any = used(lists) }
-  pg().no_grad(function()
-    for _, bucket in ipairs(gradients.buckets(params, self._last.any)) do
-      local own, flats = {}, {}
-      for k = 1, #devices do
-        own[k] = {}
-        for n, i in ipairs(bucket.index) do own[k][n] = lists[k][i] end
-        flats[k] = gradients.flatten(own[k], weights[k])
-      end
-      local totals = add_up(self, flats, to_all)
-      for k = 1, to_all and #devices or 1 do gradients.unflatten(own[k], totals[k]) end
+local function sum_by_copies(self, lists, any, weights, to_all)
+  local devices = self._devices
+  for _, bucket in ipairs(gradients.buckets(lists[1], any)) do
+    local own, total = {}, nil
+    for k = 1, #devices do
+      own[k] = {}
+      for n, i in ipairs(bucket.index) do own[k][n] = lists[k][i] end
+      local flat = gradients.flatten(own[k], weights[k]):to(devices[1])
+      total = total and total + flat or flat
     end
-  end)
+    for k = 1, to_all and #devices or 1 do gradients.unflatten(own[k], total:to(devices[k])) end
+  end
+end
+
+-- Sums gradients of an optimizer's, or fit's, parameters; `key` is what they are asked for by. Answers them by device.
+local function sum(self, key, params, weights, to_all)
+  local lists = lists_of(self, params)
+  self._last = { params = params, any = used(lists) }
+  if has_engine(self) then
+    local reducer = self._reducers[key]
+    if not reducer or not reducer:is_for(params) then
+      reducer = new_reducer(self, params)
+      self._reducers[key] = reducer
+    end
+    reducer:sum(lists, self._last.any, weights, to_all)
+  else
+    pg().no_grad(sum_by_copies, self, lists, self._last.any, weights, to_all)
+  end
+  return lists
 end
 
 -- The first device's gradients on all.
@@ -195,11 +225,12 @@ end
 
 local function reduce(self, optimizer, to_all)
   if self._reduced[optimizer] then return end
-  sum(self, params_of(self, optimizer), self._weights, to_all)
+  local lists = sum(self, optimizer, params_of(self, optimizer), self._weights, to_all)
+  if to_all then self._updates:note(optimizer, lists) end
   self._reduced[optimizer] = true
 end
 
-function kind.reduce_gradients(self, optimizer) lockstep.ask("strategy:reduce_gradients()", optimizer, true) end
+function kind.reduce_gradients(self, optimizer) lockstep.ask("strategy:reduce_gradients()", optimizer, "all") end
 
 -- ---- values ----
 
@@ -299,7 +330,7 @@ local function serve(self, questions)
       answers[k] = { n = 1, native.is_tensor(result) and result:to(self._devices[k]) or result }
     end
   elseif first[1] then
-    reduce(self, first[1], first[2])
+    reduce(self, first[1], first[2] == "all" or first[2] == "own" and steps_alike(self, first[1]))
   end
   return answers
 end
@@ -334,6 +365,7 @@ function kind.run(self, fn, ...)
     for j = 1, args[k].n do args[k][j] = part_of(self, args[k][j], k) end
   end
   self._weights, self._at_work = weights_of(self, args), self._work
+  self._sending = self._weights
   local parts = {}
   for k = 1, count do parts[k] = shares.first(unpack(args[k], 1, args[k].n)) end
   ask_for_layers(self, parts, self._weights)
@@ -373,14 +405,20 @@ end
 function kind.work(self)
   return {
     step = function(optimizer, fn, ...)
-      lockstep.ask("optimizer:step()", optimizer)
+      local plain = ... == optimizer and select("#", ...) == 1 -- its own, and not a scaler's
+      lockstep.ask("optimizer:step()", optimizer, plain and "own" or nil)
       return by_first(self, function(...)
         local function finish(...)
           self._reduced[optimizer] = nil
-          self._twins:follow(params_of(self, optimizer))
           return ...
         end
-        return finish(fn(...))
+        local function follow(params, ...)
+          self._twins:follow(params)
+          return finish(...)
+        end
+        local params = params_of(self, optimizer)
+        if not plain or #self._devices == 1 then return follow(params, fn(...)) end
+        return finish(self._updates:step(optimizer, params, lists_of(self, params), fn))
       end, ...)
     end,
     change = function(optimizer, fn, ...)
@@ -409,15 +447,24 @@ kind.fit = {
   end,
   processes = function() return 1 end,
   devices = function(self) return self._devices end,
-  sum = function(self, params)
-    local weights = {}
-    for k = 1, #self._devices do weights[k] = 1 end
-    sum(self, params, weights, false)
+  sum = function(self, params, optimizer, scaled)
+    local to_all = not scaled and steps_alike(self, optimizer)
+    local lists = sum(self, optimizer, params, self._ones, to_all)
+    if to_all then self._updates:note(optimizer, lists) end
+  end,
+  change = function(self, optimizer, fn)
+    fn()
+    if self._updates:has_noted(optimizer) then
+      for k = 2, #self._devices do on_device(self, k, fn) end
+    end
+  end,
+  step = function(self, optimizer, params)
+    self._updates:step(optimizer, params, lists_of(self, params), optimizer.step)
   end,
   spread_parameters = function(self, params) self._twins:follow(params) end,
   spread_buffers = function(self) self._twins:follow() end,
   each = function(self, batch, _, fn)
-    self._at_work = nil
+    self._at_work, self._sending = nil, self._ones
     local parts, counts = {}, {}
     for k = 1, self.num_replicas_in_sync do
       parts[k] = part_of(self, batch, k)
@@ -477,6 +524,9 @@ return function(given)
   local numbers, devices = resolve(given == nil and all_devices() or given)
   local names = {}
   for k, device in ipairs(devices) do names[k] = ("replica %d (%s)"):format(k - 1, device) end
+  local ones, twins = {}, new_twins(devices, numbers)
+  for k = 1, #devices do ones[k] = 1 end
   return new_strategy(kind, { num_replicas_in_sync = #devices, rank = 0, _numbers = numbers, _devices = devices,
-                              _names = names, _twins = new_twins(devices, numbers), _asking = {} })
+                              _names = names, _twins = twins, _updates = new_updates(devices, numbers, twins),
+                              _ones = ones, _asking = {}, _reducers = setmetatable({}, { __mode = "k" }) })
 end

@@ -7,7 +7,8 @@ local world = require "perigee.dist.world"
 
 local M = {}
 
-local BUCKET = 25 * 2 ^ 20 -- bytes that are reduced at once: enough to hide the latency, not too much to copy
+-- Bytes that are reduced at once: enough to hide the latency, not too much to copy; and of buckets that shall be many.
+local BUCKET, SMALL, PIECES = 25 * 2 ^ 20, 2 ^ 18, 16
 
 local function pg() return require "perigee" end
 
@@ -42,27 +43,59 @@ function M.params_of(optimizer)
   return list
 end
 
----Lists of parameters of one dtype and device, in their order, none much larger than BUCKET bytes: `index` has their
----numbers. Only those that `any` says have a gradient somewhere.
+local function bytes_of(p) return p:numel() * native.dtypes.find(p.dtype, "dist").bytes end
+
+---Bytes of buckets that are many, so that the last one, which nothing hides, is short beside all.
+---@param params perigee.Tensor[]
+---@param any boolean[] which have a gradient
+---@return number
+function M.small_buckets(params, any)
+  local total = 0
+  for i, p in ipairs(params) do total = total + (any[i] and bytes_of(p) or 0) end
+  return math.max(SMALL, math.min(BUCKET, total / PIECES))
+end
+
+---Lists of parameters of one dtype and device, in their order, of at most so many bytes together, or of one that has
+---more: `index` has their numbers. Only those that `any` says have a gradient somewhere.
 ---@param params perigee.Tensor[]
 ---@param any boolean[]
----@param first_limit? number in place of BUCKET for the first one
+---@param limit? number BUCKET
+---@param first_limit? number of the first one
 ---@return table[]
-function M.buckets(params, any, first_limit)
+function M.buckets(params, any, limit, first_limit)
   local open, list = {}, {}
   for i, p in ipairs(params) do
     if any[i] and p:numel() > 0 then
-      local kind = p.dtype .. " " .. p.device
+      local kind, bytes = p.dtype .. " " .. p.device, bytes_of(p)
       local bucket = open[kind]
-      if not bucket or bucket.bytes >= bucket.limit then
-        bucket = { bytes = 0, index = {}, limit = #list == 0 and first_limit or BUCKET }
+      if not bucket or bucket.bytes + bytes > bucket.limit then
+        bucket = { bytes = 0, index = {}, limit = #list == 0 and first_limit or limit or BUCKET }
         open[kind], list[#list + 1] = bucket, bucket
       end
       bucket[#bucket + 1], bucket.index[#bucket + 1] = p, i
-      bucket.bytes = bucket.bytes + p:numel() * native.dtypes.find(p.dtype, "dist").bytes
+      bucket.bytes = bucket.bytes + bytes
     end
   end
   return list
+end
+
+---What a parameter's gradient, `own` until now, will be behind a pass that has shown this one to a hook, where nobody
+---changes it: for is_as_expected.
+---@param own? perigee.Tensor
+---@param gradient perigee.Tensor
+---@return table
+function M.expect(own, gradient)
+  if own then return { storage = native.storage(own), version = native.version_of(own) + 1 } end
+  return { storage = gradient:is_contiguous() and native.storage(gradient), version = native.version_of(gradient) }
+end
+
+---Whether a gradient is still what was shown of it.
+---@param gradient? perigee.Tensor
+---@param expected table of expect
+---@return boolean
+function M.is_as_expected(gradient, expected)
+  return gradient ~= nil and native.version_of(gradient) == expected.version and
+         (not expected.storage or native.storage(gradient) == expected.storage)
 end
 
 ---The gradients of a list of parameters, zeros where there is none, behind each other, times a weight.

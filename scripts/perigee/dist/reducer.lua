@@ -44,10 +44,10 @@ local function take(self, i, gradient)
     if place and place.sent then self.stale = true end
     return
   end
-  local own = self.params[i].grad
+  local own, shown = self.params[i].grad, gradient
   if own then gradient = own + gradient end
   place.part:copy_(weight == 1 and gradient or gradient * weight)
-  place.sent, self.weight = true, weight
+  place.sent, self.weight = gradients.expect(own, shown), weight
   place.bucket.waiting = place.bucket.waiting - 1
   start_full(self)
   keep_going(self)
@@ -108,7 +108,7 @@ local function lay_out(self, any)
   for i = #self.params, 1, -1 do
     params[#params + 1], backwards[#backwards + 1], index[#index + 1] = self.params[i], any[i], i
   end
-  self.any, self.places, self.buckets = any, {}, gradients.buckets(params, backwards, FIRST)
+  self.any, self.places, self.buckets = any, {}, gradients.buckets(params, backwards, nil, FIRST)
   for _, bucket in ipairs(self.buckets) do
     local first, total = 1, 0
     for n, at in ipairs(bucket.index) do bucket.index[n] = index[at] end
@@ -168,6 +168,14 @@ local function moved(self)
   return false
 end
 
+-- Whether something was sent that is not the parameter's gradient now.
+local function changed(self)
+  for i, place in pairs(self.places) do
+    if place.sent and not gradients.is_as_expected(self.params[i].grad, place.sent) then return true end
+  end
+  return false
+end
+
 local function refuse_deterministic()
   native.raise("not_supported", "all_reduce", "adds up as many tensors as there are processes, and " ..
                "deterministic=true lets no result depend on how many there are")
@@ -175,7 +183,7 @@ end
 
 local function sum(self, weight)
   if native.deterministic() then refuse_deterministic() end
-  if self.weight and self.weight ~= weight or moved(self) then self.stale = true end
+  if self.weight and self.weight ~= weight or moved(self) or changed(self) then self.stale = true end
   local any, stale, started = exchange(self)
   self.early = self.started -- of the last step, for tests
   if stale or not same_list(any, self.any) then

@@ -90,6 +90,15 @@ function Twins:follow(list)
   end)
 end
 
+---Says that all devices have what the first one has, since each has done the same.
+---@param list perigee.Tensor[]
+function Twins:has_followed(list)
+  for _, t in ipairs(list) do
+    local twins = self.of[t]
+    twins.storage, twins.version = native.storage(t), native.version_of(t)
+  end
+end
+
 ---Twins of what was empty and has got its size since, which layers give it that wait for their first input.
 function Twins:fill()
   if not self.has_empty then return end

@@ -20,16 +20,18 @@ local function step(group)
   if scaler then scaler:unscale(job.optimizer) end
   -- Each batch counted as if the group were full of batches like the first.
   local assumed = group.first * job.accumulate
-  if assumed ~= group.samples then optim.scale_grad_(job.params, assumed / group.samples) end
-  if job.clip_norm then optim.clip_grad_norm_(job.params, job.clip_norm) end
-  if job.clip_value then optim.clip_grad_value_(job.params, job.clip_value) end
+  replicas.change_gradients(job, function()
+    if assumed ~= group.samples then optim.scale_grad_(job.params, assumed / group.samples) end
+    if job.clip_norm then optim.clip_grad_norm_(job.params, job.clip_norm) end
+    if job.clip_value then optim.clip_grad_value_(job.params, job.clip_value) end
+  end)
   if scaler then
     scaler:step(job.optimizer)
     scaler:update()
+    replicas.spread_parameters(job)
   else
-    job.optimizer:step()
+    replicas.step(job)
   end
-  replicas.spread_parameters(job)
   zero(group)
 end
 

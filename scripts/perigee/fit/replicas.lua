@@ -84,10 +84,22 @@ end
 
 ---Before a step: gradients of all, whose losses were weighted.
 function M.sum_gradients(job)
-  if job.strategy then job.strategy._fit.sum(job.strategy, job.params) end
+  if job.strategy then job.strategy._fit.sum(job.strategy, job.params, job.optimizer, job.scaler ~= nil) end
 end
 
----Behind a step.
+---fn(), which changes gradients as they were summed, wherever the sums are.
+function M.change_gradients(job, fn)
+  if not job.strategy then return fn() end
+  job.strategy._fit.change(job.strategy, job.optimizer, fn)
+end
+
+---A step of the optimizer by them, behind which all replicas have the same parameters.
+function M.step(job)
+  if not job.strategy then return job.optimizer:step() end
+  job.strategy._fit.step(job.strategy, job.optimizer, job.params)
+end
+
+---Behind a step of a scaler.
 function M.spread_parameters(job)
   if job.strategy then job.strategy._fit.spread_parameters(job.strategy, job.params) end
 end

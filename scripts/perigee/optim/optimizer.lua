@@ -63,6 +63,7 @@ function Group.__newindex(group, key, value)
   elseif key == "offload" then
     rawset(group, "kept_by", offload.check(attributes.info.name, value)) -- the next step moves what there is
     rawset(group, "plan", false)
+    rawset(group, "beside", {})
   elseif attributes.info.by_name[key] then
     attributes:set(key, value)
     if key == "lr" then rawset(group, "initial_lr", nil) end -- what schedules go out from
@@ -98,7 +99,7 @@ function Optimizer:add_group(group)
   end
   local steps = {}
   for i = 1, #list do steps[i] = 0 end
-  local entry = { params = list, steps = steps, slots = {}, plan = false, kept_by = kept_by,
+  local entry = { params = list, steps = steps, slots = {}, plan = false, beside = {}, kept_by = kept_by,
                   attributes = new_attributes(where, options) }
   self.groups[#self.groups + 1] = setmetatable(entry, Group)
   local made = rawget(native, "made") -- the scope of a strategy
@@ -201,7 +202,8 @@ local function step_together(group)
   return true
 end
 
--- A plan for the steps to come, where this one brought all parameters to the same count.
+-- A plan for the steps to come, where this one brought all parameters to the same count; `beside` has those of other
+-- devices, for copies of all.
 local function make_plan(group)
   group.plan = false
   if #group.steps == 0 or group.attributes.in_lua or offload.travels(group) then return end
@@ -403,7 +405,7 @@ function Optimizer:load_state(saved)
     local entry = saved.groups[g]
     for key, value in pairs(entry.options) do group.attributes:set(key, value) end
     for i in ipairs(group.params) do group.steps[i] = entry.steps[i] end
-    group.slots, group.plan = {}, false
+    group.slots, group.plan, group.beside = {}, false, {}
     for slot, list in pairs(entry.slots) do
       group.slots[slot] = {}
       for i, p in ipairs(group.params) do

@@ -35,6 +35,20 @@ test("hook: a leaf's is called before accumulation, and what it returns is added
   t.equal(x.grad:totable(), { 70, 70 })
 end)
 
+test("hook: a leaf's is called behind the oldest of its uses, while older nodes wait", function(t)
+  local a, b, x, seen = f64 { 2 }, f64 { 3 }, f64 { 5 }, {}
+  local function note(name) return function(g) seen[#seen + 1] = name .. " " .. g:item() end end
+  a:hook(note "a")
+  b:hook(note "b")
+  local y = x * a -- the oldest, and the first of a's two uses
+  y:hook(note "y")
+  local z = y * b
+  z:hook(note "z");
+  (z * a):sum():backward()
+  t.equal(seen, { "z 2", "b 20", "y 6", "a 60" }) -- 6 x + z
+  t.equal(x.grad:item(), 12)
+end)
+
 test("hook: several are called in order, each sees what the one before made of it; handles take them away", function(t)
   local x, seen = f64 { 1 }, {}
   local function note(name, factor)

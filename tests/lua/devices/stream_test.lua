@@ -2,7 +2,10 @@
 -- Streams: work that touches the same tensors is ordered, whichever stream it runs on, and memory is not reused too
 -- early.
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
 local pg = require "perigee"
+local process = require "process"
 
 -- What PERIGEE_TEST_SECOND names, the device in force, or the simulated one.
 local function second(t)
@@ -53,4 +56,20 @@ test("the stream is restored on error", function(t)
   t.raises(function() pg.stream(1, function() error("stop") end) end, "stop")
   t.raises(function() pg.stream(-1, print) end, "from 0 to 31")
   t.raises(function() pg.stream(32, print) end, "from 0 to 31")
+end)
+
+test("stream: what is written waits for all that was read, behind an earlier read too", function(t)
+  local path = process.file [[
+    local pg = require "perigee"
+    pg.device("sim:0", function()
+      local x = pg.ones { 4 }
+      local first = pg.stream(1, function() return x + 1 end)
+      local second = x:exp()
+      pg.stream(1, function() x:add_(1) end)
+      print(first[1]:item(), ("%.4f"):format(second[1]:item()), x[1]:item())
+    end)
+  ]]
+  local text = process.run(("PERIGEE_SIM_RACES=1 '%s' '%s'"):format(process.need_perigee(t), path))
+  os.remove(path)
+  t.equal(text, "2\t2.7183\t2\n")
 end)

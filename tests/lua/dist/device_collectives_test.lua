@@ -98,6 +98,105 @@ test("the bits are those of copies between devices", function(t)
   t.ok(well(t, ALL, "PERIGEE_SIM_MISSING=device_collectives PERIGEE_SIM_FAIL=collective:1") == copied)
 end)
 
+-- Whatever a step does between its backward passes and the optimizer's step: texts of what it ends in.
+local CASES = [[
+  local x = pg.rand { 10, 64 }
+  local y = x:sum { axis = 2, keepdim = true }
+  local native, numbers = require "perigee.native", {}
+  for k = 1, 2 do numbers[k] = native.find_device("sim:" .. k - 1, "test") end
+  local ENGINE = native.dist.device_group(numbers) ~= nil
+  local function show(what, case, early)
+    pg.manual_seed(1)
+    local strategy = d.mirrored { devices = { "sim:1", "sim:0" } }
+    local layers, optimizer, aside
+    strategy:scope(function()
+      layers = nn.Sequential { nn.Linear { 64, 512 }, nn.Tanh {}, nn.Linear { 512, 512 }, nn.Tanh {},
+                               nn.Linear { 512, 1 } }
+      aside = nn.Linear { 64, 1 }
+      local params = layers:parameters()
+      for _, p in ipairs(aside:parameters()) do params[#params + 1] = p end
+      optimizer = optim.AdamW { params, lr = 0.01 }
+    end)
+    local params, sent, step = optimizer.groups[1].params, 0, 0
+    for epoch = 1, 3 do
+      for _, batch in strategy:distribute(pg.data.from_slices { x = x, y = y }:batch(7)):each() do -- 7 and 3
+        step = step + 1
+        strategy:run(function(b)
+          if not case(step, strategy, optimizer, params, function(with_aside)
+            local out = layers[1](b.x)
+            out:hook(function()
+              local reducer = strategy._reducers[optimizer]
+              sent = math.max(sent, reducer and reducer.started or 0)
+            end)
+            for i = 2, #layers do out = layers[i](out) end
+            if with_aside then out = out + aside(b.x) end
+            nn.mse(out, b.y):backward()
+          end) then optimizer:step() end
+        end, batch)
+      end
+    end
+    synchronize()
+    local all = strategy:run(function()
+      local parts = {}
+      for i, p in ipairs(params) do parts[i] = p:detach():reshape(-1) end
+      return pg.cat(parts)
+    end)
+    all = { all[1]:to "cpu", all[2]:to "cpu" }
+    same(all[1]:eq(all[2]):all():item(), true, what .. ": replicas differ")
+    same(ENGINE and sent > 0, ENGINE and early or false, what .. ": sent before backward was over")
+    print(what, ("%.17g %.17g"):format(all[1]:to("float64"):sum():item(), all[1]:to("float64"):pow(2):sum():item()))
+  end
+  local function fresh(optimizer, backward, ...)
+    optimizer:zero_grad()
+    backward(...)
+  end
+  show("one backward", function(_, _, o, _, backward) fresh(o, backward) end, true)
+  show("two", function(_, _, o, _, backward) fresh(o, backward) backward() end, true)
+  show("one or two", function(step, _, o, _, backward)
+    fresh(o, backward)
+    if step % 3 == 0 then backward() end
+  end, true)
+  show("one or two, as the replica is", function(step, strategy, o, _, backward)
+    fresh(o, backward)
+    if (step + strategy.rank) % 2 == 0 then backward() end
+  end, true)
+  show("a step in every second run", function(step, _, o, _, backward)
+    if step % 2 == 1 then o:zero_grad() end
+    backward()
+    return step % 2 == 1
+  end, true)
+  show("aside on one replica at times", function(step, strategy, o, _, backward)
+    fresh(o, backward, strategy.rank == 1 and step % 2 == 0)
+  end, true)
+  show("halved behind backward", function(_, _, o, params, backward)
+    fresh(o, backward, true)
+    for _, p in ipairs(params) do p.grad:mul_(0.5) end
+  end, true)
+  show("another in its place", function(_, _, o, params, backward)
+    fresh(o, backward, true)
+    for _, p in ipairs(params) do p.grad = p.grad * 0.5 end
+  end, true)
+  show("changed on one replica behind the sums", function(_, strategy, o, params, backward)
+    fresh(o, backward, true)
+    strategy:reduce_gradients(o)
+    if strategy.rank == 1 then params[1].grad:mul_(0.5) end
+  end, true)
+  show("a state that is loaded", function(step, _, o, _, backward)
+    if step == 3 then o:load_state(o:state()) end
+    fresh(o, backward, true)
+  end, true)
+  show("gradients of zeros", function(_, _, o, _, backward)
+    o:zero_grad(false)
+    backward(true)
+  end, true)
+]]
+
+test("gradients are summed while backward computes: the bits of sums behind it, whatever a step does", function(t)
+  local expected = well(t, CASES, "PERIGEE_SIM_MISSING=device_collectives")
+  local text = well(t, CASES)
+  t.ok(text == expected, text .. "\n" .. expected)
+end)
+
 test("a call that fails, wherever, is an error of its name, and training goes on to the same bits", function(t)
   local expected = well(t, [[print((train("float32", true)))]])
   for _, n in ipairs { 1, 4, 9 } do

@@ -301,7 +301,7 @@ test("gradients are sent while backward computes: the same bits as before the st
           for _, p in ipairs(aside:parameters()) do params[#params + 1] = p end
           optimizer = optim.SGD { params, lr = 0.01 }
         end)
-        local early = {}
+        local early, sent = {}, 0 -- sent: most buckets on their way when the first layer's backward has not begun
         local ds = strategy:distribute(pg.data.from_slices { x = x, y = y }:batch(5)) -- the last has 2
         local step = 0
         for epoch = 1, 2 do
@@ -310,7 +310,12 @@ test("gradients are sent while backward computes: the same bits as before the st
             strategy:run(function(b)
               optimizer:zero_grad()
               case(step, function(with_aside)
-                local out = model(b.x)
+                local out = model[1](b.x)
+                out:hook(function()
+                  local reducer = strategy._reducers[optimizer]
+                  sent = math.max(sent, reducer and reducer.started or 0)
+                end)
+                for i = 2, 7 do out = model[i](out) end
                 if with_aside then out = out + aside(b.x) end
                 nn.mse(out, b.y):backward()
               end, strategy, optimizer)
@@ -323,13 +328,14 @@ test("gradients are sent while backward computes: the same bits as before the st
         bit_equal(model)
         local list = {}
         for _, p in ipairs(optimizer.groups[1].params) do list[#list + 1] = p:detach():reshape(-1) end
-        return pg.cat(list), early
+        return pg.cat(list), early, sent
       end
       local function compare(what, case, first_early)
         local expected = trained(false, case)
-        local got, early = trained(true, case)
+        local got, early, sent = trained(true, case)
         same(got:eq(expected):all():item(), true, what)
         if first_early and not (early[first_early] == 2) then error(what .. ": nothing was sent early") end
+        if first_early and sent == 0 then error(what .. ": nothing was sent before backward was over") end
         if not first_early then
           for _, count in ipairs(early) do same(count, 0, what) end
         end
@@ -349,6 +355,14 @@ test("gradients are sent while backward computes: the same bits as before the st
       compare("a gradient that is dropped", function(step, backward, _, optimizer)
         backward(true)
         if step == 5 then optimizer:zero_grad() end
+      end, 2)
+      compare("halved behind backward", function(_, backward, _, optimizer)
+        backward(true)
+        for _, p in ipairs(optimizer.groups[1].params) do p.grad:mul_(0.5) end
+      end, 2)
+      compare("another in its place", function(_, backward, _, optimizer)
+        backward(true)
+        for _, p in ipairs(optimizer.groups[1].params) do p.grad = p.grad * 0.5 end
       end, 2)
       compare("clipped", function(_, backward, strategy, optimizer)
         backward(true)
