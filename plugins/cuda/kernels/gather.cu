@@ -2,31 +2,13 @@
 // gather: y[..., i, ...] = x[..., index[..., i, ...], ...] along an axis; its gradient adds back. The index may be
 // shorter than x along the other axes.
 #include "kernels/index_check.hpp"
+#include "kernels/places.cuh"
 #include "kernels/sorted_sum.hpp"
 #include "kernels/sums.hpp"
 #include "units.hpp"
 
 namespace cuda {
 namespace {
-
-// Strides of `t` without the axis, which the index stands for.
-struct Others {
-  int64_t stride[PG_MAX_RANK] = {}, step = 0;
-  Others(const pg_tensor& t, int64_t axis) {
-    for (uint32_t i = 0; i < t.rank; i++) stride[i] = i == axis ? 0 : t.stride[i];
-    if (t.rank > 0) step = t.stride[axis];
-  }
-};
-int64_t size_along(const pg_tensor& t, int64_t axis) { return t.rank == 0 ? 1 : t.shape[axis]; }
-
-template <int N>
-Walk<N> walk_together(const pg_tensor& shape, const int64_t* const (&strides)[N]) {
-  int64_t stride[N][PG_MAX_RANK] = {};
-  for (int k = 0; k < N; k++) {
-    for (uint32_t i = 0; i < shape.rank; i++) stride[k][i] = strides[k][i];
-  }
-  return Walk<N>(pg::make_nest<N>(shape.rank, shape.shape, stride, false));
-}
 
 struct Gathered {
   Walk<3> walk;  // y, x without the axis, index
@@ -122,27 +104,6 @@ __global__ void __launch_bounds__(kThreads) scatter_lines(const __grid_constant_
   }
 }
 
-struct Numbered {
-  Walk<2> walk;  // index, dx without the axis
-  int64_t size, step, total;
-  uint32_t index_dtype;
-};
-
-__global__ void __launch_bounds__(kThreads)
-    number_places(const __grid_constant__ Numbered n, const void* index, uint64_t* keys, uint32_t* entries,
-                  const __grid_constant__ FaultSite site) {
-  int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < n.walk.count; p += stride) {
-    int64_t at[2];
-    n.walk.locate(p, at);
-    int64_t value = load_index(index, n.index_dtype, at[0]);
-    bool outside = is_outside(value, n.size);
-    if (outside) note_fault(site, value, p);
-    keys[p] = static_cast<uint64_t>(outside ? n.total : at[1] + value * n.step);
-    entries[p] = static_cast<uint32_t>(p);
-  }
-}
-
 class GatherGrad final : public Kernel {
  public:
   static void supports(const pg::KernelCall& call) {
@@ -168,9 +129,7 @@ class GatherGrad final : public Kernel {
       prepare_scan(dy, index, dx, axis);
       return;
     }
-    Others others(dx, axis);
-    numbered_ = {walk_together<2>(index, {index.stride, others.stride}), size_, others.step, total_,
-                 pg::dtype_of(index)};
+    numbered_ = number_of(index, dx, axis);
     sorted_ = SortedSum(call, dtype_, total_, Walk<1>(), walk_of(dy), Walk<1>());
     plan.workspace = sorted_.workspace();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform normal randint bernoulli dropout dropout_mask. Element i of the row-major output depends on (seed, offset, i)
-// only, bit for bit as perigee/kernels/philox.hpp specifies. A packet begins at a multiple of its width, so that it is
-// (a part of) one block of random words.
+// uniform normal exponential randint bernoulli dropout dropout_mask. Element i of the row-major output depends on
+// (seed, offset, i) only, bit for bit as perigee/kernels/philox.hpp specifies. A packet begins at a multiple of its
+// width, so that it is (a part of) one block of random words.
 #include "../copy.hpp"
 #include "../elementwise.cuh"
 #include "random.cuh"
@@ -97,6 +97,28 @@ struct Normals : Function<T, T> {
     }
 #pragma unroll
     for (int i = 0; i < V; i++) y[i] = fused(deviation, z[i], mean);
+  }
+};
+
+template <class T>
+struct Exponentials : Function<T, T> {
+  static constexpr int kInputs = 0;
+  static constexpr uint32_t kWidths = kRandomWidths<T>;
+  Draw d;
+  T rate;
+  template <int V>
+  __device__ __forceinline__ void operator()(int64_t at, const T (&)[1][V], T (&y)[V]) const {
+    if constexpr (std::is_same_v<T, double>) {
+      uint64_t pair[V];
+      draw_pairs(d, at, pair);
+#pragma unroll
+      for (int i = 0; i < V; i++) y[i] = pg::philox::to_exponential(pair[i], rate);
+    } else {
+      uint32_t word[V];
+      draw_words(d, at, word);
+#pragma unroll
+      for (int i = 0; i < V; i++) y[i] = pg::philox::to_exponential(word[i], rate);
+    }
   }
 };
 
@@ -270,6 +292,35 @@ class Normal final : public Kernel {
   Loop<1> loop_;
 };
 PG_KERNEL("normal", Normal);
+
+class Exponential final : public Kernel {
+ public:
+  static void supports(const pg::KernelCall& call) { check_dtypes(call, kFloats); }
+  Exponential(const pg::KernelCall& call, pg::Plan&)
+      : seed_(call),
+        rate_(call.runtime<double>("rate")),
+        wide_(pg::dtype_of(call.out(0)) == PG_F64),
+        loop_({typed(call.out(0))}, widths(wide_), 1, true) {}
+  bool renews() const override { return true; }
+  void run(const Launch& launch) override {
+    double rate = rate_(launch.raw);
+    if (!(rate > 0)) pg::fail_argument(pg::format("exponential: rate is %g; expected a number above 0", rate));
+    with_width(wide_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Exponentials<T> f;
+      f.d = seed_(launch);
+      f.rate = static_cast<T>(rate);
+      elementwise::run(launch.native(), loop_, {launch.out(0)}, f);
+    });
+  }
+
+ private:
+  Seed seed_;
+  pg::Runtime<double> rate_;
+  bool wide_;
+  Loop<1> loop_;
+};
+PG_KERNEL("exponential", Exponential);
 
 class RandInt final : public Kernel {
  public:

@@ -105,13 +105,30 @@ constexpr uint64_t round_up(uint64_t bytes) { return (bytes + 255) / 256 * 256; 
 
 }  // namespace
 
+SortSpace::SortSpace(int64_t entries) : entries_(entries), sort_bytes_(sort_pairs_workspace(entries)) {}
+
+uint64_t SortSpace::keys_bytes() const { return round_up(static_cast<uint64_t>(entries_) * sizeof(uint64_t)); }
+uint64_t SortSpace::values_bytes() const { return round_up(static_cast<uint64_t>(entries_) * sizeof(uint32_t)); }
+uint64_t SortSpace::bytes() const { return 2 * keys_bytes() + 2 * values_bytes() + round_up(sort_bytes_); }
+
+SortPairs SortSpace::rooms(void* workspace) const {
+  char *keys = static_cast<char*>(workspace), *values = keys + 2 * keys_bytes();
+  return {{reinterpret_cast<uint64_t*>(keys), reinterpret_cast<uint64_t*>(keys + keys_bytes())},
+          {reinterpret_cast<uint32_t*>(values), reinterpret_cast<uint32_t*>(values + values_bytes())}};
+}
+
+int SortSpace::sort(cudaStream_t stream, void* workspace, int64_t largest) const {
+  char* scratch = static_cast<char*>(workspace) + 2 * keys_bytes() + 2 * values_bytes();
+  return sort_pairs(stream, rooms(workspace), entries_, bits_of(largest), scratch, sort_bytes_);
+}
+
 SortedSum::SortedSum(const pg::KernelCall& call, uint32_t dtype, int64_t rows, const Walk<1>& before, const Walk<1>& at,
                      const Walk<1>& inner)
     : dtype_(dtype), before_(before), at_(at), inner_(inner), rows_(rows), columns_(before.count * inner.count) {
   chunk_ = chunk_of(entries(), columns_);
   chunks_ = divide_up(entries(), chunk_);
   use_device(call.raw->device);
-  sort_bytes_ = sort_pairs_workspace(entries());
+  space_ = SortSpace(entries());
   with_sum(dtype_, [&](auto tag) {
     using S = typename decltype(tag)::type;
     partial_bytes_ = round_up(static_cast<uint64_t>(chunks_ * columns_) * sizeof(GradSum<S>));
@@ -122,26 +139,14 @@ void SortedSum::check_entries(int64_t entries) {
   if (entries > int64_t{UINT32_MAX}) pg::fail_support("an index of more than 4294967295 elements is not sorted");
 }
 
-uint64_t SortedSum::workspace() const {
-  auto n = static_cast<uint64_t>(entries());
-  return 2 * round_up(n * sizeof(uint64_t)) + 2 * round_up(n * sizeof(uint32_t)) + 2 * partial_bytes_ + sort_bytes_;
-}
-
-SortPairs SortedSum::rooms(void* workspace) const {
-  auto n = static_cast<uint64_t>(entries()), keys = round_up(n * sizeof(uint64_t)),
-       values = round_up(n * sizeof(uint32_t));
-  char* at = static_cast<char*>(workspace);
-  return {{reinterpret_cast<uint64_t*>(at), reinterpret_cast<uint64_t*>(at + keys)},
-          {reinterpret_cast<uint32_t*>(at + 2 * keys), reinterpret_cast<uint32_t*>(at + 2 * keys + values)}};
-}
+uint64_t SortedSum::workspace() const { return space_.bytes() + 2 * partial_bytes_; }
 
 void SortedSum::run(const Launch& launch, const void* dy, void* dx) const {
   if (entries() == 0 || columns_ == 0) return;
   char* workspace = launch.workspace<char>();
   SortPairs rooms = this->rooms(workspace);
-  auto n = static_cast<uint64_t>(entries());
-  char* partial = workspace + 2 * round_up(n * sizeof(uint64_t)) + 2 * round_up(n * sizeof(uint32_t));
-  int sorted = sort_pairs(launch.native(), rooms, entries(), bits_of(rows_), partial + 2 * partial_bytes_, sort_bytes_);
+  char* partial = workspace + space_.bytes();
+  int sorted = space_.sort(launch.native(), workspace, rows_);
   Sums s{rooms.keys[sorted],
          rooms.values[sorted],
          before_,

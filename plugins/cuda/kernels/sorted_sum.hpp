@@ -9,6 +9,24 @@
 
 namespace cuda {
 
+// The workspace of a stable sort of numbered entries by their keys.
+class SortSpace {
+ public:
+  SortSpace() = default;
+  explicit SortSpace(int64_t entries);  // of the device that is current
+  uint64_t bytes() const;
+  // Where the caller writes each entry's key, and its number as the value, before sort.
+  SortPairs rooms(void* workspace) const;
+  // Keys are `largest` at most. Answers the number of the rooms where the result will stand.
+  int sort(cudaStream_t stream, void* workspace, int64_t largest) const;
+
+ private:
+  uint64_t keys_bytes() const;
+  uint64_t values_bytes() const;
+  int64_t entries_ = 0;
+  uint64_t sort_bytes_ = 0;
+};
+
 // dx[b, key[i], a] += dy[b, i, a] over the entries i; dx is contiguous and zero. Keys of `rows` are summed nowhere.
 class SortedSum {
  public:
@@ -20,8 +38,8 @@ class SortedSum {
   static void check_entries(int64_t entries);
 
   uint64_t workspace() const;
-  // Where the caller writes each entry's key, and its number as the value, before run.
-  SortPairs rooms(void* workspace) const;
+  // As SortSpace's, before run.
+  SortPairs rooms(void* workspace) const { return space_.rooms(workspace); }
   void run(const Launch& launch, const void* dy, void* dx) const;
 
  private:
@@ -30,7 +48,8 @@ class SortedSum {
   uint32_t dtype_ = 0;
   Walk<1> before_, at_, inner_;
   int64_t rows_ = 0, columns_ = 0, chunk_ = 1, chunks_ = 0;
-  uint64_t sort_bytes_ = 0, partial_bytes_ = 0;
+  uint64_t partial_bytes_ = 0;
+  SortSpace space_;
 };
 
 // The bits that numbers up to and including `largest` have.

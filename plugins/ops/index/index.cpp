@@ -172,6 +172,20 @@ const bool declared = [] {
           g.din(0) = adds ? dy : emit(g, op, dy, g.group(1), zeros_like(g.in(2)));
         }
         if (g.needed(2)) g.din(2) = sum_like(read(g, dy, g.group(1)), g.in(2));
+      })
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef write("scatter", "axis"), add("scatter_add", "axis"), expand("expand", "shape");
+        Value x = e.in(0);
+        Flat flat(e, x, e.group(1));
+        pg_ints rows = flat.joined, along{};
+        rows.value[flat.axis] = known(flat.places.dim(0));
+        for (int64_t i = 0; i < rows.count; i++) along.value[along.count++] = i == flat.axis ? rows.value[i] : 1;
+        Value index = Call(e.builder(), expand).input(reshape(flat.places, along)).set(0, rows).emit();
+        pg_ints whole = result_shape(x, e.group(1), flat.axis);
+        Value src = reshape(Call(e.builder(), expand).input(e.in(2)).set(0, whole).emit(), rows);
+        const OpRef& op = e.get<bool>("accumulate") ? add : write;
+        Value y = Call(e.builder(), op).input(reshape(x, flat.joined)).input(index).input(src).set(0, flat.axis).emit();
+        e.out(0) = reshape_like(y, x);
       });
   return true;
 }();

@@ -19,7 +19,7 @@ local ENDS = { int64 = { -2 ^ 63, pg.tensor({ 2 ^ 62 }, { dtype = "int64" }) * 2
 local ANY_NUMBER = { dropout_mask = true, scaled_dot_product_attention = true }
 
 -- What names itself in the message where a device computes an operator by others.
-local PARTS = { index_grad = "index_select", max_pool1d_gather = "max_pool2d_gather",
+local PARTS = { index_grad = "index_select", index_put = "index_select", max_pool1d_gather = "max_pool2d_gather",
                 max_pool1d_grad = "max_pool2d_grad", embedding_bag = "embedding", embedding_bag_grad = "embedding",
                 embedding_bag_grad_weights = "embedding", embedding_bag_max = "embedding",
                 embedding_bag_max_grad = "gather_grad" }

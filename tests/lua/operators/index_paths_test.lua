@@ -48,6 +48,50 @@ each({ { 5000, 10, 2000 }, { 70000, 1, 4097 }, { 3, 70, 33000 }, { 2500, 33, 100
   end)
 end)
 
+---- written and folded in by index: runs that are long, places that nothing comes to, and the operand itself
+
+each({ { { 7 }, { 20000 }, 1 }, { { 30, 50 }, { 30, 4000 }, 2 }, { { 9000, 3 }, { 5000, 2 }, 1 } }, function(case)
+  local x_shape, shape, axis = unpack(case)
+  test("index_paths/scatter/" .. table.concat(x_shape, "x") .. " by " .. table.concat(shape, "x"), function()
+    pg.manual_seed(6)
+    local index = whole(shape, 0, math.max(1, x_shape[axis] - 2), "int32")
+    each({ "float32", "float64", "bfloat16", "int64", "int8", "bool" }, function(dtype)
+      local x, src = whole(x_shape, 0, 3, dtype), whole(shape, 0, dtype == "bfloat16" and 1 or 3, dtype)
+      agree(dtype, function(a, i, b) return pg.scatter(a, i, b, { axis = axis }) end, x, index, src)
+      agree(dtype, function(a, i, b) return pg.scatter_add(a, i, b, { axis = axis }) end, x, index, src)
+      each({ "sum", "mean", "amax", "amin" }, function(how)
+        each({ true, false }, function(with_self)
+          local o = { axis = axis, reduce = how, include_self = with_self }
+          agree(dtype .. " " .. how, function(a, i, b) return pg.scatter_reduce(a, i, b, o) end, x, index, src)
+        end)
+      end)
+      local signs = dtype == "bool" and src or src:clamp(0, 1) * 2 - 1
+      agree(dtype .. " prod", function(a, i, b)
+        return pg.scatter_reduce(a, i, b, { axis = axis, reduce = "prod" })
+      end, x, index, signs)
+    end)
+  end)
+end)
+
+test("index_paths/scatter/what is written is read before; out of range nothing is written", function(t)
+  pg.device(DEVICE, function()
+    local x, index = pg.arange(6):to "float32", pg.tensor({ 5, 4, 3, 2, 1, 0 }, { dtype = "int64" })
+    x:scatter_(index, x, { axis = 1 })
+    t.equal(x:totable(), { 5, 4, 3, 2, 1, 0 })
+    x:scatter_add_(index, x, { axis = 1 })
+    t.equal(x:totable(), { 5, 5, 5, 5, 5, 5 })
+    local y = pg.zeros { 3, 4 }
+    y:transpose(1, 2):scatter_(pg.tensor({ { 1, 2, 0 } }, { dtype = "int64" }), pg.ones { 1, 3 }, { axis = 1 })
+    t.equal(y:totable(), { { 0, 1, 0, 0 }, { 0, 0, 1, 0 }, { 1, 0, 0, 0 } })
+    local z = pg.zeros { 3 }
+    t.raises(function()
+      z:scatter_(pg.tensor({ 0, 3 }, { dtype = "int64" }), pg.ones { 2 }, { axis = 1 })
+      z:totable()
+    end, "index 3 at position %[2%]")
+    t.equal(z:totable(), { 0, 0, 0 })
+  end)
+end)
+
 test("index_paths/index_select_grad/the same bits each time, also through strides", function(t)
   pg.manual_seed(2)
   local dy = on_cpu(function() return pg.rand { 7, 9, 2500 } end)

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "perigee/kernels/hd.hpp"
+
 namespace pg {
 
 enum class Resampling { kNearest, kLinear, kCubic, kArea };
@@ -22,7 +24,7 @@ struct ResampleTable {
 };
 
 // Keys' cubic convolution kernel with a = -0.75 ("Cubic convolution interpolation for digital image processing", 1981).
-inline double cubic_weight(double distance) {
+PG_HD double cubic_weight(double distance) {
   constexpr double a = -0.75;
   double d = std::fabs(distance);
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
@@ -30,12 +32,12 @@ inline double cubic_weight(double distance) {
 }
 
 // floor(o size / n): where output o of n begins that shares `size` elements out. The product may be above int64.
-inline int64_t share_begin(int64_t o, int64_t size, int64_t n) {
+PG_HD int64_t share_begin(int64_t o, int64_t size, int64_t n) {
   __extension__ using Wide = __int128;
   return static_cast<int64_t>(static_cast<Wide>(o) * size / n);
 }
 // ceil((o + 1) size / n): where it ends.
-inline int64_t share_end(int64_t o, int64_t size, int64_t n) {
+PG_HD int64_t share_end(int64_t o, int64_t size, int64_t n) {
   __extension__ using Wide = __int128;
   return static_cast<int64_t>((static_cast<Wide>(o + 1) * size + n - 1) / n);
 }
@@ -54,36 +56,56 @@ struct ResampledAxis {
   ResampleTable table(int64_t first, int64_t last) const {
     ResampleTable table;
     table.begin.reserve(static_cast<size_t>(last - first) + 1);  // refuses what there is no memory for, at once
-    double step = scale > 0 ? scale : static_cast<double>(in) / static_cast<double>(out);
-    if (align_corners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-    for (int64_t o = first; o < last; o++, table.end_output()) add_output(table, o, step);
+    const double each = step();
+    for (int64_t o = first; o < last; o++, table.end_output())
+      visit(o, each, [&](int64_t at, double weight) { table.add(at, weight); });
     return table;
   }
   ResampleTable table() const { return table(0, out); }
 
- private:
-  void add_output(ResampleTable& table, int64_t o, double step) const {
-    auto inside = [&](int64_t at) { return std::min(std::max<int64_t>(at, 0), in - 1); };
+  // Input elements an output element.
+  PG_HD double step() const {
+    if (align_corners) return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+    return scale > 0 ? scale : static_cast<double>(in) / static_cast<double>(out);
+  }
+  // use(index, weight) for what output o is made of, in rising order.
+  template <class Use>
+  PG_HD void visit(int64_t o, double step, Use&& use) const {
     if (mode == Resampling::kArea) {
       int64_t begin = share_begin(o, in, out), end = share_end(o, in, out);
-      for (int64_t at = begin; at < end; at++) table.add(at, 1 / static_cast<double>(end - begin));
+      for (int64_t at = begin; at < end; at++) use(at, 1 / static_cast<double>(end - begin));
       return;
     }
     double place = static_cast<double>(o) * step;
     if (mode != Resampling::kNearest && !align_corners) place = (static_cast<double>(o) + 0.5) * step - 0.5;
     // A step of one's own may lead farther than an integer does; all beyond the end is the last element.
-    place = std::min(place, static_cast<double>(in));
-    if (mode == Resampling::kNearest) return table.add(inside(static_cast<int64_t>(place)), 1);
-    if (mode == Resampling::kLinear) place = std::max(place, 0.0);
+    place = place < static_cast<double>(in) ? place : static_cast<double>(in);
+    if (mode == Resampling::kNearest) return use(inside(static_cast<int64_t>(place)), 1.0);
+    if (mode == Resampling::kLinear) place = place > 0.0 ? place : 0.0;
     auto low = static_cast<int64_t>(std::floor(place));
     double part = place - static_cast<double>(low);
     if (mode == Resampling::kLinear) {
-      table.add(inside(low), 1 - part);
-      if (part > 0) table.add(inside(low + 1), part);
+      use(inside(low), 1 - part);
+      if (part > 0) use(inside(low + 1), part);
     } else {
-      for (int64_t k = -1; k <= 2; k++) table.add(inside(low + k), cubic_weight(part - static_cast<double>(k)));
+      for (int64_t k = -1; k <= 2; k++) use(inside(low + k), cubic_weight(part - static_cast<double>(k)));
     }
   }
+  // The first and the last of these elements.
+  PG_HD void span(int64_t o, double step, int64_t& first, int64_t& last) const {
+    if (mode == Resampling::kArea) {
+      first = share_begin(o, in, out), last = share_end(o, in, out) - 1;
+      return;
+    }
+    first = in, last = -1;
+    visit(o, step, [&](int64_t at, double) {
+      first = at < first ? at : first;
+      last = at > last ? at : last;
+    });
+  }
+
+ private:
+  PG_HD int64_t inside(int64_t at) const { return at < 0 ? 0 : at >= in ? in - 1 : at; }
 };
 
 }  // namespace pg
