@@ -2,6 +2,7 @@
 // Chooses the instruction set.
 #include "simd.hpp"
 
+#include "lstm_piece.hpp"
 #include "narrow_conv.hpp"
 
 #include <cstdlib>
@@ -14,15 +15,18 @@ namespace cpu {
 
 const Simd* simd = nullptr;
 NarrowConvLoop narrow_conv;
+LstmLoops lstm_loops;
 
 #if defined(__x86_64__)
 namespace avx2 {
 const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
+LstmLoops make_lstm();
 }  // namespace avx2
 namespace avx512 {
 const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
+LstmLoops make_lstm();
 }  // namespace avx512
 
 // clang++ 14's __builtin_cpu_supports does not know it.
@@ -47,17 +51,20 @@ const char* choose_simd() {
   const bool large = has_avx512 && !lesser;
   simd = large ? avx512::make_table() : avx2::make_table();
   narrow_conv = large ? avx512::make_narrow_conv() : avx2::make_narrow_conv();
+  lstm_loops = large ? avx512::make_lstm() : avx2::make_lstm();
   return nullptr;
 }
 #else
 namespace generic {
 const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
+LstmLoops make_lstm();
 }  // namespace generic
 
 const char* choose_simd() {
   simd = generic::make_table();
   narrow_conv = generic::make_narrow_conv();
+  lstm_loops = generic::make_lstm();
   return nullptr;
 }
 #endif

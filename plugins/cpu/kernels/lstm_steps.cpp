@@ -4,7 +4,7 @@
 // what a step has read last is still near when the next one begins.
 #include "copy.hpp"
 #include "kernels/lstm.hpp"
-#include "linalg/product.hpp"
+#include "linalg/repeated.hpp"
 
 namespace cpu {
 namespace {
@@ -13,25 +13,32 @@ class LstmLoop : public LstmRows {
  protected:
   using Scratch = pg::cpu::Scratch;
 
-  // A product of [n, k] by `b`, of which k lies along its rows: one for each step.
-  LstmLoop(const pg_tensor& state, int64_t steps, bool reverse, int64_t columns, int64_t k)
+  // A product of [n, k] by b, the weights: one for each step. `back`: by the weights as they lie, [k, columns]; else k
+  // lies along their rows.
+  LstmLoop(const pg_tensor& state, int64_t steps, bool reverse, int64_t columns, int64_t k, bool back)
       : LstmRows(state),
         steps_(steps),
         step_bytes_(rows_ * size_ * kStorageBytes[stored_]),
         columns_(columns),
-        reverse_(reverse),
-        product_(pg::cpu::make_product(shape_of(state, columns, k), true)) {}
+        reverse_(reverse) {
+    pg::ProductShape s = shape_of(state, columns, k);
+    if (back) s.b = {columns, 1};
+    if (steps > 1) product_ = pg::cpu::make_repeated_product(s);
+    if (product_ != nullptr) return;
+    turns_ = back;
+    product_ = pg::cpu::make_product(shape_of(state, columns, k), true);
+  }
 
   struct Rooms {
     void *product, *packed, *result, *turned;
   };
-  // `result`: whether the product's result lies here; `turned`: bytes of a copy of the weights.
-  Rooms rooms(Scratch& scratch, bool result, int64_t turned) const {
+  // `result`: whether the product's result lies here.
+  Rooms rooms(Scratch& scratch, bool result) const {
     Rooms r{};
     r.product = scratch.take(product_->workspace());
     r.packed = scratch.take(product_->packed_bytes());
     if (result) r.result = scratch.take(static_cast<uint64_t>(rows_ * columns_ * kStorageBytes[stored_]));
-    r.turned = scratch.take(static_cast<uint64_t>(turned));
+    r.turned = scratch.take(static_cast<uint64_t>(turns_ ? kGates * size_ * size_ * kStorageBytes[stored_] : 0));
     return r;
   }
 
@@ -45,7 +52,7 @@ class LstmLoop : public LstmRows {
   int64_t place(int64_t step) const { return reverse_ ? steps_ - 1 - step : step; }
 
   int64_t steps_, step_bytes_, columns_;
-  bool reverse_;
+  bool reverse_, turns_ = false;  // whether the weights have to be turned for the product
   std::unique_ptr<pg::cpu::Product> product_;
 
  private:
@@ -62,17 +69,17 @@ class LstmSteps final : public LstmLoop {
  public:
   LstmSteps(const pg::KernelCall& call, pg::Plan& plan)
       : LstmLoop(call.in(2), call.in(0).shape[0], call.attr<bool>("reverse"), kGates * call.in(2).shape[1],
-                 call.in(2).shape[1]),
+                 call.in(2).shape[1], false),
         keep_(call.attr<bool>("keep")) {
     Scratch scratch;
-    rooms(scratch, true, 0);
+    rooms(scratch, true);
     plan.workspace = scratch.bytes();
     plan.pack_bytes[1] = product_->packed_bytes();
   }
   void launch(const pg_launch& launch) override {
     if (step_bytes_ == 0) return;
     Scratch scratch(pg::host_pointer(launch.workspace));
-    const Rooms room = rooms(scratch, true, 0);
+    const Rooms room = rooms(scratch, true);
     const void* weight = pg::input(launch, 1);
     const void* kept = launch.packed == nullptr ? nullptr : pg::host_pointer<const void>(launch.packed[1]);
     const void* packed = laid_out(weight, kept, room);
@@ -102,17 +109,18 @@ class LstmStepsGrad final : public LstmLoop {
  public:
   LstmStepsGrad(const pg::KernelCall& call, pg::Plan& plan)
       : LstmLoop(call.in(6), call.in(3).shape[0], call.attr<bool>("reverse"), call.in(6).shape[1],
-                 kGates * call.in(6).shape[1]) {
+                 kGates * call.in(6).shape[1], true) {
     Scratch scratch;
-    rooms(scratch, false, turned_bytes());
+    rooms(scratch, false);
     plan.workspace = scratch.bytes();
   }
   void launch(const pg_launch& launch) override {
     if (step_bytes_ == 0) return;
     Scratch scratch(pg::host_pointer(launch.workspace));
-    const Rooms room = rooms(scratch, false, turned_bytes());
-    turn(*launch.inputs[5], launch.input[5], room.turned);
-    const void* packed = laid_out(room.turned, nullptr, room);
+    const Rooms room = rooms(scratch, false);
+    if (turns_) turn(*launch.inputs[5], launch.input[5], room.turned);
+    const void* weight = turns_ ? room.turned : pg::input(launch, 5);
+    const void* packed = laid_out(weight, nullptr, room);
     const auto *dy = pg::input<const char>(launch, 0), *dh = pg::input<const char>(launch, 1),
                *dc = pg::input<const char>(launch, 2);
     const auto *gates = pg::input<const char>(launch, 3), *states = pg::input<const char>(launch, 4);
@@ -122,14 +130,12 @@ class LstmStepsGrad final : public LstmLoop {
       const char* before = i == 0 ? pg::input<const char>(launch, 6) : states + place(i - 1) * step_bytes_;
       char* dx = pg::output<char>(launch, 0) + t * kGates * step_bytes_;
       back({dh, dy == nullptr ? nullptr : dy + t * step_bytes_, dc, gates + t * kKept * step_bytes_, before, dx, dc0});
-      product_->run({dx, room.turned, nullptr, dh0, room.product, packed, i % 2 == 1});
+      product_->run({dx, weight, nullptr, dh0, room.product, packed, i % 2 == 1});
       dh = dh0, dc = dc0;
     }
   }
 
  private:
-  int64_t turned_bytes() const { return kGates * size_ * size_ * kStorageBytes[stored_]; }
-
   // [4 size, size] as [size, 4 size].
   void turn(const pg_tensor& weight, pg_address address, void* to) const {
     const int64_t shape[2] = {size_, kGates * size_}, across[2] = {1, size_}, dense[2] = {kGates * size_, 1};

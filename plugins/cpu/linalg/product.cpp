@@ -9,6 +9,7 @@
 // Under deterministic=true only own products are taken: their sums do not depend on threads.
 #include "linalg/product.hpp"
 
+#include "linalg/repeated.hpp"
 #include "onednn/onednn.hpp"
 
 namespace pg::cpu {
@@ -118,6 +119,13 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
   auto product = choose(shape, constant_b);
   if (shape.activation == Activation::kNone || product->activates()) return product;
   return make_activated_product(shape, std::move(product));
+}
+
+std::unique_ptr<Product> make_repeated_product(const ProductShape& shape) {
+  if (shape.m * shape.n * shape.k == 0 || is_small(shape)) return nullptr;
+  if (auto product = make_panel_product(shape)) return product;
+  const bool own = shape.dtype == PG_F32 && shape.batch.empty() && (deterministic() || !onednn::has_avx512());
+  return own ? make_own_product(shape, true) : nullptr;
 }
 
 }  // namespace pg::cpu

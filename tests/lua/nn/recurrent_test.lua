@@ -296,6 +296,58 @@ test("training leaves nothing behind", function(t)
   t.ok(native.custom.alive() <= before, native.custom.alive())
 end)
 
+-- Batches of few rows, and of more, by weights that are laid out once for all steps; sizes that no panel divides.
+test("all steps of an LSTM at once are its cell's, one by one", function(t)
+  local TOLERANCE = { float32 = 2e-6, float64 = 1e-12, bfloat16 = 0.05, float16 = 0.01 }
+  for dtype, tolerance in pairs(TOLERANCE) do
+    for _, batch in ipairs { 1, 2, 3, 4, 5, 9 } do
+      pg.manual_seed(13)
+      local layer, cell = nn.LSTM { 6, 102 }, nn.LSTMCell { 6, 102 }
+      cell:load_state {
+        weight_ih = layer.weight_ih_l0, weight_hh = layer.weight_hh_l0, bias_ih = layer.bias_ih_l0,
+        bias_hh = layer.bias_hh_l0,
+      }
+      layer:to(dtype)
+      cell:to(dtype)
+      local x, far_out = pg.randn({ batch, 4, 6 }):to(dtype), pg.randn({ batch, 4, 102 }):to(dtype)
+      local a, b = x:clone():requires_grad_(), x:clone():requires_grad_()
+      local h0, c0 = pg.randn({ 1, batch, 102 }):to(dtype), (pg.randn({ 1, batch, 102 }) * 40):to(dtype)
+      local y, hn, cn = layer(a, h0, c0)
+      local ys, h, c = {}, h0[1], c0[1]
+      for i = 1, 4 do
+        h, c = cell(b:select(2, i), h, c)
+        ys[i] = h
+      end
+      local stacked = pg.stack { ys, axis = 2 }
+      local what = ("%s, batch %d"):format(dtype, batch)
+      t.ok(far(y:detach(), stacked:detach()) < tolerance, what)
+      t.ok(far(hn:detach()[1], h:detach()) < tolerance and far(cn:detach()[1], c:detach()) < 40 * tolerance, what)
+      local plain = pg.no_grad(function() return (layer(x, h0, c0)) end)
+      t.ok(far(plain, y:detach()) < tolerance, what)
+      for _ = 1, 2 do t.equal(no_grad(layer, x, h0, c0), plain) end -- by weights that are kept
+      local loss, other = (y * far_out):sum(), (stacked * far_out):sum()
+      loss:backward()
+      other:backward()
+      t.ok(far(a.grad, b.grad) < 10 * tolerance, what)
+      t.ok(far(layer.weight_hh_l0.grad, cell.weight_hh.grad) < 40 * tolerance, what)
+    end
+  end
+end)
+
+test("gates that are saturated, infinite or NaN", function(t)
+  local layer = nn.LSTM { 1, 40, bias = false }
+  pg.no_grad(function()
+    layer.weight_ih_l0:fill_(1)
+    layer.weight_hh_l0:fill_(0)
+  end)
+  local huge = math.huge
+  for x, expected in pairs { [200] = 0.761594, [-200] = 0, [huge] = 0.761594, [-huge] = 0, [0] = 0 } do
+    local y = no_grad(layer, pg.full({ 1, 1, 1 }, x))
+    t.ok(far(y, pg.full({ 1, 1, 40 }, expected)) < 1e-6, x)
+  end
+  t.ok(no_grad(layer, pg.full({ 1, 1, 1 }, 0 / 0)):isnan():all():item())
+end)
+
 test("in a graph, its number of steps known", function(t)
   for _, name in ipairs(KINDS) do
     pg.manual_seed(10)
