@@ -586,11 +586,6 @@ typedef struct pgc_element {
   uint32_t count;
   const pgc_leaf *leaves;
 } pgc_element;
-/* Slices along the first axis of tensors in the processor's memory: what a sample is says a layout of theirs. */
-PGC_API int32_t pgc_stage_slices(const char *layout, pgc_tensor *const *tensors, uint32_t count, pgc_stage **output);
-PGC_API int32_t pgc_stage_range(int64_t count, pgc_stage **output); /* { value = i } */
-PGC_API int32_t pgc_stage_texts(const char *name, const char *const *texts, int64_t count,
-                                pgc_stage **output); /* { name = text } */
 /* Element k is the parent's k % modulo * step + offset; where it comes in order, `modulo` has no effect. */
 PGC_API int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
@@ -618,16 +613,22 @@ PGC_API int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t 
 PGC_API int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 PGC_API int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output); /* of parents in order */
 PGC_API int32_t pgc_stage_device(pgc_stage *parent, int32_t device, pgc_stage **output); /* by a stream of its own */
-/* Sources and transforms of plugins. `attrs` is the packed struct of their options, copied; `shown` is what messages
- * call them. A transform's `number`: which of its pipeline's it is. */
+/* Sources and transforms of plugins. `attrs` is the packed struct of their options, copied, but for tensors, which are
+ * beside it; `shown` is what messages call them. A transform's `number`: which of its pipeline's it is. */
+typedef struct pgc_option_tensor {
+  const char *option; /* whose, of kind PG_ATTR_TENSOR or PG_ATTR_TENSORS */
+  const char *name;   /* of one among PG_ATTR_TENSORS: given in the order of names */
+  pgc_tensor *tensor;
+} pgc_option_tensor;
 PGC_API const char *pgc_source_json(const char *name); /* NULL: there is none */
 PGC_API const char *pgc_source_names_json(void);
 PGC_API const char *pgc_transform_json(const char *name);
 PGC_API const char *pgc_transform_names_json(void);
-PGC_API int32_t pgc_stage_source(const char *name, const void *attrs, const char *shown, pgc_stage **output);
+PGC_API int32_t pgc_stage_source(const char *name, const void *attrs, const pgc_option_tensor *tensors, uint32_t count,
+                                 const char *shown, pgc_stage **output);
 typedef struct pgc_transform pgc_transform;
-PGC_API int32_t pgc_transform_open(const char *name, const void *attrs, const char *shown, uint64_t number,
-                                   pgc_transform **output);
+PGC_API int32_t pgc_transform_open(const char *name, const void *attrs, const pgc_option_tensor *tensors, uint32_t count,
+                                   const char *shown, uint64_t number, pgc_transform **output);
 PGC_API void pgc_transform_release(pgc_transform *transform); /* stages keep it */
 PGC_API int32_t pgc_transform_apply(pgc_transform *transform, uint64_t seed, uint64_t epoch, int64_t position,
                                     const char *layout, uint64_t bytes, const pgc_leaf *leaves, uint32_t count,

@@ -1174,7 +1174,7 @@ function data.records(...) end
 ---Samples of a source that a plugin brings: `data.source("lines", {path="a.txt"})`. What it is called, which options it
 ---has and what its samples hold, the plugin says; what is not there is an error with the names that are.
 ---@param name string
----@param options? table<string, string|number|boolean|integer[]>
+---@param options? table<string, string|number|boolean|integer[]|string[]|perigee.Tensor|table<string, perigee.Tensor>>
 ---@return perigee.Dataset
 function data.source(name, options) end
 
@@ -1350,7 +1350,7 @@ function Dataset:take(n) end
 ---the samples, runs in native code on the pipeline's threads, and draws from (seed, epoch, element) alone. A name or an
 ---option that is not there is an error with those that are. The option `workers` is ours: threads that run it.
 ---@param name string
----@param options? table<string, string|number|boolean|integer[]>
+---@param options? table<string, string|number|boolean|integer[]|string[]|perigee.Tensor|table<string, perigee.Tensor>>
 ---@return perigee.Dataset
 function Dataset:transform(name, options) end
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of perigee/data.h on 64-bit hosts, as layout_test.c has it of plugin.h. It is a draft: what changes here
- * changes the number in PG_IFACE_DATA.
+ * The layout of perigee/data.h on 64-bit hosts, as layout_test.c has it of plugin.h. It is a draft: what changes here,
+ * other than by what is added behind the rest, changes the number in PG_IFACE_DATA.
  */
 #include "perigee/data.h"
 
@@ -19,14 +19,40 @@ AT(pg_field, number, 32);
 AT(pg_field, bytes, 40);
 AT(pg_field, data, 48);
 
-SIZE(pg_field_sink, 32);
+SIZE(pg_text, 16);
+AT(pg_text, bytes, 0);
+AT(pg_text, data, 8);
+
+SIZE(pg_texts, 16);
+AT(pg_texts, size, 0);
+AT(pg_texts, count, 4);
+AT(pg_texts, list, 8);
+
+SIZE(pg_tensors, 16);
+AT(pg_tensors, size, 0);
+AT(pg_tensors, count, 4);
+AT(pg_tensors, list, 8);
+
+SIZE(pg_coded, 40);
+AT(pg_coded, size, 0);
+AT(pg_coded, reserved, 4);
+AT(pg_coded, path, 8);
+AT(pg_coded, bytes, 16);
+AT(pg_coded, codec, 24);
+AT(pg_coded, options, 32);
+
+SIZE(pg_field_sink, 64);
 AT(pg_field_sink, size, 0);
 AT(pg_field_sink, reserved, 4);
 AT(pg_field_sink, context, 8);
 AT(pg_field_sink, field, 16);
 AT(pg_field_sink, drop, 24);
+AT(pg_field_sink, slice, 32);
+AT(pg_field_sink, slices, 40);
+AT(pg_field_sink, probe, 48);
+AT(pg_field_sink, decode, 56);
 
-SIZE(pg_source_info, 88);
+SIZE(pg_source_info, 96);
 AT(pg_source_info, size, 0);
 AT(pg_source_info, flags, 4);
 AT(pg_source_info, attr_count, 8);
@@ -40,6 +66,7 @@ AT(pg_source_info, open, 56);
 AT(pg_source_info, read, 64);
 AT(pg_source_info, skip, 72);
 AT(pg_source_info, close, 80);
+AT(pg_source_info, gather, 88);
 
 SIZE(pg_transform_call, 48);
 AT(pg_transform_call, size, 0);

@@ -9,6 +9,7 @@
 #include "data/parts.hpp"
 #include "perigee/data.h"
 #include "plugin/loader.hpp"
+#include "sources.hpp"
 
 using namespace perigee;
 
@@ -76,6 +77,8 @@ pg_transform_info transform() {
   return info;
 }
 
+OptionsRef no_options() { return std::make_shared<const Options>(nullptr, 0, 0, nullptr); }
+
 const float* contents(const Leaf& leaf) {
   const pg_address a = leaf.tensor->address();
   return reinterpret_cast<const float*>(a.buffer + a.offset);
@@ -110,13 +113,13 @@ void check_in_place(const StageRef& batches) {
 TEST_CASE("what a source makes is written into the batch, behind its first element") {
   maker = {};
   const pg_source_info info = source();
-  check_in_place(batch_stage(source_stage(info, nullptr, "sixes"), 4, false, PG_F32));
+  check_in_place(batch_stage(source_stage(info, no_options(), "sixes"), 4, false, PG_F32));
 }
 
 TEST_CASE("what a transform makes is written into the batch, through an order too") {
   maker = {};
   const pg_transform_info info = transform();
-  auto opened = std::make_shared<const OpenTransform>(info, nullptr, "to_sixes", 1);
+  auto opened = std::make_shared<const OpenTransform>(info, no_options(), "to_sixes", 1);
   const StageRef made = transform_stage(range_stage(8), opened, 0, 0);
   check_in_place(batch_stage(made, 4, false, PG_F32));
   given.clear();
@@ -133,7 +136,7 @@ TEST_CASE("what a transform makes is written into the batch, through an order to
 TEST_CASE("a field that is given twice is what came last") {
   maker = {-1, true};
   const pg_source_info info = source();
-  Element batch = batch_stage(source_stage(info, nullptr, "sixes"), 8, false, PG_F32)->get(0);
+  Element batch = batch_stage(source_stage(info, no_options(), "sixes"), 8, false, PG_F32)->get(0);
   for (int64_t i = 0; i < 48; i++) CHECK(contents(under(batch, "s1:x"))[i] == static_cast<float>(10 + i / 6));
 }
 
@@ -141,7 +144,7 @@ TEST_CASE("a sample of another shape is refused by its number, whichever it is")
   for (const int64_t odd : {0, 2, 7}) {
     maker = {odd, false};
     const pg_source_info info = source();
-    const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 8, false, PG_F32);
+    const StageRef batches = batch_stage(source_stage(info, no_options(), "sixes"), 8, false, PG_F32);
     const std::string number = odd == 0 ? "x of sample 2 is" : "x of sample " + std::to_string(odd + 1) + " is";
     CHECK_THROWS_WITH(batches->get(0), Catch::Contains(number));
   }
@@ -150,7 +153,7 @@ TEST_CASE("a sample of another shape is refused by its number, whichever it is")
 TEST_CASE("a batch keeps nothing of the samples' memory, and a source alone makes its own") {
   maker = {};
   const pg_source_info info = source();
-  const StageRef all = source_stage(info, nullptr, "sixes");
+  const StageRef all = source_stage(info, no_options(), "sixes");
   given.clear();
   Element one = all->get(5), other = all->get(6);
   CHECK(contents(under(one, "s1:x")) == given[0]);
@@ -182,7 +185,7 @@ pg_source_info in_order() {
 TEST_CASE("batches of unknown length are begun with their first sample too") {
   maker = {}, ends = 8;
   const pg_source_info info = in_order();
-  const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 4, false, PG_F32);
+  const StageRef batches = batch_stage(source_stage(info, no_options(), "sixes"), 4, false, PG_F32);
   CHECK(batches->count == kUnknown);
   check_in_place(batches);
   CHECK(!batches->get(2).layout);
@@ -192,7 +195,7 @@ TEST_CASE("the last batch of unknown length is as large as what came, or left ou
   maker = {}, ends = 6;
   const pg_source_info info = in_order();
   for (const bool drop_last : {false, true}) {
-    const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 4, drop_last, PG_F32);
+    const StageRef batches = batch_stage(source_stage(info, no_options(), "sixes"), 4, drop_last, PG_F32);
     batches->get(0);
     Element last = batches->get(1);
     if (drop_last) {
@@ -211,7 +214,7 @@ TEST_CASE("the last batch of unknown length is as large as what came, or left ou
 TEST_CASE("a batch that may have few samples takes no memory for very many") {
   maker = {}, ends = 3;
   const pg_source_info info = in_order();
-  const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), int64_t{1} << 40, false, PG_F32);
+  const StageRef batches = batch_stage(source_stage(info, no_options(), "sixes"), int64_t{1} << 40, false, PG_F32);
   Element all = batches->get(0);
   REQUIRE(under(all, "s1:x").tensor->meta->shape[0] == 3);
   CHECK(contents(under(all, "s1:x"))[17] == 2.0F);
@@ -222,7 +225,7 @@ TEST_CASE("a sample of another shape is refused by its number where the length i
   for (const int64_t odd : {0, 2, 7}) {
     maker = {odd, false};
     const pg_source_info info = in_order();
-    const StageRef batches = batch_stage(source_stage(info, nullptr, "sixes"), 8, false, PG_F32);
+    const StageRef batches = batch_stage(source_stage(info, no_options(), "sixes"), 8, false, PG_F32);
     CHECK_THROWS_WITH(batches->get(0),
                       Catch::Contains("x of sample " + std::to_string(odd == 0 ? 2 : odd + 1) + " is"));
   }

@@ -15,6 +15,7 @@
 #include "data/cache.hpp"
 #include "data/run.hpp"
 #include "data/timed.hpp"
+#include "sources.hpp"
 
 using namespace perigee;
 

@@ -60,6 +60,45 @@ local function records(ending, spec)
   end
 end
 
+-- Of data.mnist and data.cifar10, which read files under names of their own in a folder: each of `names` in turn is the
+-- changed one, and the others are whole.
+local function set(read, names, files)
+  local folder
+  return function(bytes, path, number)
+    if not folder then
+      folder = path .. ".d"
+      os.execute(("mkdir -p '%s'"):format(folder))
+    end
+    local which = number % #names + 1
+    for i, name in ipairs(names) do
+      local file = assert(io.open(folder .. "/" .. name, "wb"))
+      file:write(i == which and bytes or files[i])
+      file:close()
+    end
+    local ok, problem = pcall(function()
+      local ds = read(folder)
+      for _ in ds:take(3):each() do end -- luacheck: ignore 542
+    end)
+    for _, name in ipairs(names) do os.remove(folder .. "/" .. name) end
+    if not ok then error(problem, 0) end
+  end, function()
+    if folder then os.execute(("rmdir '%s'"):format(folder)) end
+    folder = nil
+  end
+end
+
+local function high_first(n) return string.char(math.floor(n / 2 ^ 24), math.floor(n / 2 ^ 16) % 256, 0, n % 256) end
+local IDX = {
+  "\0\0\8\3" .. high_first(2) .. high_first(3) .. high_first(4) .. ("abcdefghijkl"):rep(2),
+  "\0\0\8\1" .. high_first(2) .. "\7\9",
+}
+local MNIST = { "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte" }
+local read_mnist, end_mnist = set(function(folder) return pg.data.mnist { folder, split = "test" } end, MNIST, IDX)
+local CIFAR = { "test_batch.bin" }
+local RECORDS = "\3" .. ("\1\2\3"):rep(1024) .. "\9" .. ("\4\5\6"):rep(1024)
+local read_cifar, end_cifar = set(function(folder) return pg.data.cifar10 { folder, split = "test" } end, CIFAR,
+                                  { RECORDS })
+
 local function in_records(name) return whole(here .. "/../lua/data/records/" .. name) end
 
 local KINDS = {
@@ -92,6 +131,8 @@ local KINDS = {
     records(".tar", { png = "image", cls = "int64", json = "json", ["w.npy"] = "npy" }) },
   { "tfrecord", function() return { in_records "examples.tfrecord" } end,
     records(".tfrecord", { id = "int64", name = "bytes", tokens = { "int64", shape = "any" } }) },
+  { "idx", function() return IDX end, read_mnist, end_mnist },
+  { "cifar", function() return { RECORDS } end, read_cifar, end_cifar },
 }
 
 -- Random numbers of its own, so that a seed and a number say which file it was.
@@ -144,8 +185,9 @@ local function fuzz(kind, count, seed)
   for i = 1, count do
     local random = generator(seed * 1000003 + i)
     for _ = 1, 3 do random(2) end
-    local text = changed(seeds[random(#seeds) + 1], random)
-    local ok, problem = pcall(kind[3], text, path)
+    local which = random(#seeds)
+    local text = changed(seeds[which + 1], random)
+    local ok, problem = pcall(kind[3], text, path, which)
     if ok then
       read = read + 1
     else
@@ -156,6 +198,7 @@ local function fuzz(kind, count, seed)
     end
   end
   os.remove(path)
+  if kind[4] then kind[4]() end
   return read, refused, wrong
 end
 

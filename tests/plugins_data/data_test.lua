@@ -148,6 +148,110 @@ test("a transform gives, replaces, drops and keeps fields", function(t)
   t.equal(all(data.source("faulty_source", { fault = "nothing" }))[1], {})
 end)
 
+test("a source takes lists and tensors, and decodes by codecs of others", function(t)
+  local pictures, paths = {}, {}
+  for i, ending in ipairs { ".png", ".webp", ".ppm" } do
+    pictures[i] = (pg.arange(2 * 3 * 3) * i):reshape(2, 3, 3):to "uint8"
+    paths[i] = NAME .. ending
+    pg.image.save(paths[i], pictures[i])
+  end
+  local targets = pg.arange(12):reshape(4, 3):transpose(1, 2) -- not dense, and copied once
+  local ds = data.source("my_pictures", { files = paths, targets = targets })
+  for i = 1, 3 do
+    t.ok(ds[i].x:equal(pictures[i]))
+    t.equal(ds[i].tags, { paths[i], "2 rows" })
+    t.equal(ds[i].y:totable(), { i - 1, i + 2, i + 5, i + 8 })
+  end
+  for _, threads in ipairs { 0, 2 } do
+    local batches = threads > 0 and ds:batch(2):prefetch(2) or ds:batch(2)
+    local seen = 0
+    for _, batch in batches:each() do
+      for k = 1, batch.x:size(1) do
+        t.ok(batch.x[k]:equal(pictures[seen + k]))
+        t.equal(batch.tags[k][1], paths[seen + k])
+      end
+      seen = seen + batch.x:size(1)
+    end
+    t.equal(seen, 3)
+  end
+  t.equal(#data.source("my_pictures", { files = {} }), 0)
+  t.equal(data.source("my_pictures", { files = paths })[1].y, nil)
+  -- Through a map in Lua, a transform of another plugin, and a file.
+  local function joined(pipeline)
+    return pipeline:transform("faulty_joiner", { weights = pg.tensor { 2, 3 }, words = { "a", "b" } })
+  end
+  local kept = NAME .. ".cache"
+  for _, form in ipairs { ds, ds:map(function(s) return s end), ds:prefetch(2), ds:cache(kept) } do
+    local element = all(joined(form))[2]
+    t.equal(element.joined, paths[2] .. " 2 rows a b 5")
+    t.equal(element.tags, { "replaced" })
+  end
+  t.equal(all(ds:map(function(s)
+    s.tags = {}
+    return s
+  end):transform("faulty_joiner"))[1].joined, " 0")
+  os.remove(kept)
+  -- What is damaged is named, with the source's line and the element.
+  write(".webp", "damaged")
+  local line = debug.getinfo(1, "l").currentline + 1
+  local failing = data.source("my_pictures", { files = paths })
+  raises(t, "data_loss", ("data_test.lua:%d, element 2: %s: "):format(line, paths[2]), function()
+    all(failing:prefetch(2))
+  end)
+  for _, path in ipairs(paths) do os.remove(path) end
+  raises(t, "not_found", paths[1] .. ": cannot open: No such file", function() return ds[1] end)
+end)
+
+test("slices of a tensor are its memory, and wrong ones are errors", function(t)
+  local x = pg.arange(6):reshape(3, 2)
+  local ds = data.source("faulty_slices", { tensors = { x = x, y = pg.arange(3) } })
+  t.equal(plain(ds[2]), { x = { 2, 3 }, y = 1 })
+  ds[2].x:fill_(7)
+  t.equal(x:totable(), { { 0, 1 }, { 7, 7 }, { 4, 5 } })
+  x:copy_(pg.arange(6):reshape(3, 2))
+  local batch = all(ds:batch(2))[1]
+  t.equal(batch, { x = { { 0, 1 }, { 2, 3 } }, y = { 0, 1 } })
+  for fault, text in pairs {
+    index = "'x' has 3 slices; there is none at 3", negative = "'x' has 3 slices; there is none at -1",
+    foreign = "field 'x' is to be of no tensor among the options", name = "a field has no name",
+    coded = "neither a path nor bytes are given", codec = "there is no codec 'nobody'",
+    bytes = "they begin like nothing that a codec is there for", texts = "field 'x' is no list of texts",
+  } do
+    local e = t.raises(function()
+      return data.source("faulty_slices", { tensors = { x = x, y = pg.arange(3) }, fault = fault })[1]
+    end)
+    t.ok(tostring(e):find(text, 1, true), fault .. ": " .. tostring(e))
+  end
+  local e = t.raises(function()
+    return data.source("faulty_slices", { tensors = { x = pg.tensor(1), y = pg.tensor(2) } })[1]
+  end)
+  t.ok(tostring(e):find("'x' has no axes to slice", 1, true), tostring(e))
+  raises(t, "internal", "it gathers 2 elements into a field 'x' that has another first axis", function()
+    all(data.source("faulty_slices", { tensors = { x = x, y = pg.arange(3) }, fault = "gather" }):batch(2))
+  end)
+  local wrong = {
+    ["tensors must be a table of tensors, got number 3"] = { tensors = 3 },
+    ["tensors must be a table of tensors, got tensor int64 {3, 2}"] = { tensors = x },
+    ["1 of tensors must be a tensor under a name"] = { tensors = { x } },
+    ["x of tensors must be a tensor under a name, got number 1"] = { tensors = { x = 1 } },
+    ['option "tensors" of faulty_slices is missing'] = {},
+  }
+  for text, options in pairs(wrong) do
+    raises(t, "invalid_argument", text, function() data.source("faulty_slices", options) end)
+  end
+  wrong = {
+    ["files must be a list of strings, got number 3"] = { files = 3 },
+    ["entry 2 of files must be a string, got number 1"] = { files = { "a", 1 } },
+    ["files must be a list, it has the key x"] = { files = { "a", x = 1 } },
+    ["entry 1 of files has a byte 0 in it"] = { files = { "a\0" } },
+    ["targets must be a tensor, got"] = { files = {}, targets = { 1 } },
+    ["targets must have a row for each of 1 files"] = { files = { "a" }, targets = pg.arange(2) },
+  }
+  for text, options in pairs(wrong) do
+    raises(t, "invalid_argument", text, function() data.source("my_pictures", options) end)
+  end
+end)
+
 test("codecs serve pg.image, pg.load, pg.save and bytes", function(t)
   local picture = pg.arange(5 * 7 * 3):reshape(5, 7, 3):to "uint8"
   local path = NAME .. ".ppm"
@@ -221,7 +325,9 @@ test("mistakes are named, with what there is", function(t)
   local said = {
     ['data.source: there is no source "my_row"'] = function() data.source "my_row" end,
     ['did you mean "my_rows"?'] = function() data.source "my_row" end,
-    ['there is no transform "noise"; there are faulty_dropper, my_noise'] = function() ds:transform "noise" end,
+    ['there is no transform "noise"; there are faulty_dropper, faulty_joiner, my_noise'] = function()
+      ds:transform "noise"
+    end,
     ['there is no codec "pgn"; there are jpeg, png, ppm, strange, webp (did you mean "png"?)'] = function()
       data.encode(pg.ones { 2 }, "pgn")
     end,

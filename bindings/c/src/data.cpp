@@ -76,6 +76,18 @@ Element take_element(LayoutRef& last, const char* layout, uint64_t bytes, const 
 
 Exchange& exchange_of(pgc_exchange* e) { return *reinterpret_cast<Exchange*>(e); }
 
+template <class Info>
+OptionsRef options_of(const Info& info, const void* attrs, const pgc_option_tensor* tensors, uint32_t count) {
+  auto made = std::make_shared<Options>(info.attrs, info.attr_count, info.attr_size, attrs);
+  if (count > 0) settle();
+  for (uint32_t i = 0; i < count; i++) {
+    const std::string option = given(tensors[i].option, "the option");
+    made->set_tensor(option, tensors[i].name != nullptr ? tensors[i].name : option,
+                     eager(tensors[i].tensor, "a tensor"));
+  }
+  return made;
+}
+
 template <class Make>
 int32_t make_stage(const char* where, pgc_stage** out, Make&& make) {
   return run(where, [&] { give_stage(make(), out); });
@@ -83,31 +95,23 @@ int32_t make_stage(const char* where, pgc_stage** out, Make&& make) {
 
 }  // namespace
 
-int32_t pgc_stage_slices(const char* layout, pgc_tensor* const* tensors, uint32_t count, pgc_stage** out) {
-  return make_stage("data.from_slices", out, [&] {
-    settle();
-    std::vector<TensorRef> list;
-    for (uint32_t i = 0; i < count; i++) list.push_back(TensorRef::share(&eager(tensors[i], "a tensor")));
-    return slices_stage(parse_layout(given(layout, "the layout")), std::move(list));
-  });
-}
-int32_t pgc_stage_range(int64_t count, pgc_stage** out) {
-  return make_stage("data.range", out, [&] { return range_stage(count); });
-}
-int32_t pgc_stage_source(const char* name, const void* attrs, const char* shown, pgc_stage** out) {
+int32_t pgc_stage_source(const char* name, const void* attrs, const pgc_option_tensor* tensors, uint32_t count,
+                         const char* shown, pgc_stage** out) {
   return make_stage("data.source", out, [&] {
     const Source* found = find_source(given(name, "the name"));
     if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no source '%s'", name));
-    return source_stage(*found->info, attrs, given(shown, "the text shown"));
+    return source_stage(*found->info, options_of(*found->info, attrs, tensors, count), given(shown, "the text shown"));
   });
 }
-int32_t pgc_transform_open(const char* name, const void* attrs, const char* shown, uint64_t number,
-                           pgc_transform** out) {
+int32_t pgc_transform_open(const char* name, const void* attrs, const pgc_option_tensor* tensors, uint32_t count,
+                           const char* shown, uint64_t number, pgc_transform** out) {
   return run("transform", [&] {
     const Transform* found = find_transform(given(name, "the name"));
     if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no transform '%s'", name));
     *out = new pgc_transform{
-        std::make_shared<const OpenTransform>(*found->info, attrs, given(shown, "the text shown"), number), nullptr};
+        std::make_shared<const OpenTransform>(*found->info, options_of(*found->info, attrs, tensors, count),
+                                              given(shown, "the text shown"), number),
+        nullptr};
   });
 }
 void pgc_transform_release(pgc_transform* transform) { delete transform; }
@@ -123,11 +127,6 @@ int32_t pgc_stage_transform(pgc_stage* parent, pgc_transform* transform, uint64_
                             pgc_stage** out) {
   return make_stage("transform", out,
                     [&] { return transform_stage(parent->stage, transform->transform, seed, epoch); });
-}
-int32_t pgc_stage_texts(const char* name, const char* const* texts, int64_t count, pgc_stage** out) {
-  return make_stage("data", out, [&] {
-    return texts_stage(given(name, "the name"), std::vector<std::string>(texts, texts + count));
-  });
 }
 int32_t pgc_stage_window(pgc_stage* parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                          pgc_stage** out) {

@@ -13,9 +13,10 @@ jit.off(true, true) -- walks option tables with next, which cannot be compiled; 
 
 -- PG_ATTR_*
 local BOOL, INT, FLOAT, DTYPE, CHOICE, AXIS, INTS, AXES, DIMS, DEVICE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SCALAR, NUMBER, TEXT = 11, 12, 13
+local SCALAR, NUMBER, TEXT, TEXTS, TENSOR, TENSORS = 11, 12, 13, 14, 15, 16
 M.kinds = { bool = BOOL, int = INT, float = FLOAT, dtype = DTYPE, choice = CHOICE, axis = AXIS, ints = INTS,
-            axes = AXES, dims = DIMS, device = DEVICE, scalar = SCALAR, number = NUMBER }
+            axes = AXES, dims = DIMS, device = DEVICE, scalar = SCALAR, number = NUMBER, texts = TEXTS,
+            tensor = TENSOR, tensors = TENSORS }
 M.RUNTIME, M.REQUIRED, M.PAIR, M.INTERNAL = 1, 2, 4, 8
 
 local MAX_RANK = 8

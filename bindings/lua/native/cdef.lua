@@ -46,6 +46,11 @@ typedef struct pg_param {
   double a, b;
   int64_t shape[8];
 } pg_param;
+typedef struct pg_texts {
+  uint32_t size;
+  uint32_t count;
+  const char *const *list;
+} pg_texts;
 typedef struct pg_coded_info {
   uint32_t size;
   uint32_t dtype, rank;
@@ -369,10 +374,6 @@ typedef struct pgc_element {
   uint32_t count;
   const pgc_leaf *leaves;
 } pgc_element;
-int32_t pgc_stage_slices(const char *layout, pgc_tensor *const *tensors, uint32_t count, pgc_stage **output);
-int32_t pgc_stage_range(int64_t count, pgc_stage **output);
-int32_t pgc_stage_texts(const char *name, const char *const *texts, int64_t count,
-                                pgc_stage **output);
 int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
 int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
@@ -396,10 +397,16 @@ const char *pgc_source_json(const char *name);
 const char *pgc_source_names_json(void);
 const char *pgc_transform_json(const char *name);
 const char *pgc_transform_names_json(void);
-int32_t pgc_stage_source(const char *name, const void *attrs, const char *shown, pgc_stage **output);
+typedef struct pgc_option_tensor {
+  const char *option;
+  const char *name;
+  pgc_tensor *tensor;
+} pgc_option_tensor;
+int32_t pgc_stage_source(const char *name, const void *attrs, const pgc_option_tensor *tensors, uint32_t count,
+                                 const char *shown, pgc_stage **output);
 typedef struct pgc_transform pgc_transform;
-int32_t pgc_transform_open(const char *name, const void *attrs, const char *shown, uint64_t number,
-                                   pgc_transform **output);
+int32_t pgc_transform_open(const char *name, const void *attrs, const pgc_option_tensor *tensors, uint32_t count,
+                                   const char *shown, uint64_t number, pgc_transform **output);
 void pgc_transform_release(pgc_transform *transform);
 int32_t pgc_transform_apply(pgc_transform *transform, uint64_t seed, uint64_t epoch, int64_t position,
                                     const char *layout, uint64_t bytes, const pgc_leaf *leaves, uint32_t count,

@@ -128,35 +128,16 @@ local function stage(code, where)
   return ffi.gc(out[0], C.pgc_stage_release)
 end
 
----Samples that are slices of tensors of the processor, { name = tensor }; nil where some are elsewhere.
-function M.slices(tensors)
-  local names, list, text = {}, {}, { "{" }
-  for name in pairs(tensors) do names[#names + 1] = name end
-  table.sort(names)
-  for i, name in ipairs(names) do
-    local t = tensors[name]
-    if C.pgc_is_graph_tensor(t.ptr) ~= 0 then return nil end
-    if ffi.string(C.pgc_device_name(C.pgc_device_of(t.ptr))):sub(1, 4) ~= "cpu:" then return nil end
-    list[i], text[i + 1] = t.ptr, ("s%d:%sT"):format(#name, name)
-  end
-  local array_of = ffi.new("pgc_tensor *[?]", #list, list)
-  return stage(C.pgc_stage_slices(table.concat(text) .. "}", array_of, #list, out), "data.from_slices")
-end
-
----Samples { [name] = text }.
-function M.texts(name, list)
-  return stage(C.pgc_stage_texts(name, ffi.new("const char *[?]", math.max(#list, 1), list), #list, out), "data")
-end
-
 local function process_seed()
   local state = ffi.new("uint64_t[2]")
   C.pgc_rng_state(state, state + 1)
   return state[0]
 end
 
----A source of a plugin. `struct`: its options, whose texts `options` holds.
-function M.plugin_source(name, struct, shown, options) -- luacheck: ignore options
-  return stage(C.pgc_stage_source(name, struct, shown, out), "data.source")
+---A source of a plugin. `packed`: its options, as native/parts.lua packs them.
+function M.plugin_source(name, packed, shown, where)
+  local code = C.pgc_stage_source(name, packed.struct, packed.tensors, packed.count, shown, out)
+  return stage(code, where or "data.source")
 end
 
 ---How many elements a stage has; nil where that is unknown.
@@ -175,9 +156,11 @@ function M.stage_get(made, i)
 end
 
 ---Opens a transform of a plugin; `number`: which of its pipeline's it is.
-function M.transform(name, struct, shown, number, options) -- luacheck: ignore options
+function M.transform(name, packed, shown, number)
   local made = ffi.new("pgc_transform *[1]")
-  if C.pgc_transform_open(name, struct, shown, number, made) ~= 0 then errors.raise_native(C, "transform") end
+  if C.pgc_transform_open(name, packed.struct, packed.tensors, packed.count, shown, number, made) ~= 0 then
+    errors.raise_native(C, "transform")
+  end
   return ffi.gc(made[0], C.pgc_transform_release)
 end
 
@@ -194,8 +177,6 @@ end
 function M.transformed(parent, transform, epoch)
   return stage(C.pgc_stage_transform(parent, transform, process_seed(), epoch, out), "transform")
 end
-
-function M.range(n) return stage(C.pgc_stage_range(n, out), "data.range") end
 
 ---Element k, from 0, is the parent's k % modulo * step + offset; of a parent in order, `modulo` has no effect.
 function M.window(parent, count, modulo, step, offset)

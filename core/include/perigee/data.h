@@ -6,7 +6,7 @@
  *
  * A source has elements, a transform makes one element of another, a codec makes a tensor of bytes and bytes of a tensor.
  * All take options: attributes, as operators have, in a packed struct that the plugin lays out; all of them are given by
- * name. PG_ATTR_TEXT is known here alone.
+ * name. PG_ATTR_TEXT, PG_ATTR_TEXTS, PG_ATTR_TENSOR and PG_ATTR_TENSORS are known here alone.
  *
  * MEMORY. What is made is written where the host says: the maker names dtype and shape, gets an address, and fills it
  * before its next call. So contents are made once, wherever the host wants to have them.
@@ -26,6 +26,15 @@ extern "C" {
 #define PG_IFACE_DATA "pg.data/0"
 
 #define PG_ATTR_TEXT 13u /* const char *, UTF-8, never NULL; given text lives until the function returns */
+/* Of sources and transforms. A default is NULL, which stands for none; what is given lives until `close`. */
+#define PG_ATTR_TEXTS 14u   /* const pg_texts *, never NULL when given: a list of texts */
+#define PG_ATTR_TENSOR 15u  /* const pg_field *, NULL where it was not given */
+#define PG_ATTR_TENSORS 16u /* const pg_tensors *, never NULL when given: tensors by name */
+
+/* A flag of PG_ATTR_TENSOR and PG_ATTR_TENSORS. Without it contents are dense, row-major and in the processor's memory:
+ * what is not is copied once. With it nothing is copied: `data` is NULL where contents lie otherwise, and slices are
+ * the sink's to take. */
+#define PG_ATTR_AS_IS 16u
 
 /* ---- fields -------------------------------------------------------------------------------------------------------- */
 
@@ -33,6 +42,13 @@ extern "C" {
 #define PG_FIELD_NUMBER 1u
 #define PG_FIELD_BOOLEAN 2u
 #define PG_FIELD_BYTES 3u /* a text, or what a file holds */
+#define PG_FIELD_TEXTS 4u /* a list of such */
+
+/* One of a list. */
+typedef struct pg_text {
+  uint64_t bytes;
+  const void *data;
+} pg_text;
 
 /* A part of an element, under a name. */
 typedef struct pg_field {
@@ -42,9 +58,37 @@ typedef struct pg_field {
   uint32_t dtype, rank; /* of a tensor; 0 else */
   const int64_t *shape;
   double number;    /* PG_FIELD_NUMBER; PG_FIELD_BOOLEAN: 0 or 1 */
-  uint64_t bytes;   /* of contents: PG_FIELD_BYTES; of a tensor in what is given to a plugin, and not read else */
-  const void *data; /* contents in what is given to a plugin: dense, row-major; NULL where there are none. Not read else */
+  uint64_t bytes;   /* of contents: PG_FIELD_BYTES, PG_FIELD_TEXTS; of a tensor in what is given to a plugin, and not read
+                       else */
+  const void *data; /* contents in what is given to a plugin: dense, row-major; NULL where there are none. Not read else.
+                       Of PG_FIELD_TEXTS both ways: pg_text, one behind the other, which are copied */
 } pg_field;
+
+typedef struct pg_texts {
+  uint32_t size;
+  uint32_t count;
+  const char *const *list;
+} pg_texts;
+
+typedef struct pg_tensors {
+  uint32_t size;
+  uint32_t count;
+  const pg_field *const *list; /* in the order of their names */
+} pg_tensors;
+
+struct pg_bytes;
+struct pg_coded_info;
+
+/* Encoded bytes, for the host to find a codec of whichever plugin. */
+typedef struct pg_coded {
+  uint32_t size;
+  uint32_t reserved;
+  const char *path;             /* of a file that has them; NULL: `bytes` are meant */
+  const struct pg_bytes *bytes; /* read where they are wanted */
+  const char *codec;            /* its name; NULL: bytes say it by how they begin, a path says it by how it ends */
+  const char *options;          /* lines "key=value": max_pixels; scale, top, left, height and width where the codec has
+                                   such; what it adds. NULL: none */
+} pg_coded;
 
 /* The host's side of an element that is made. `field` adds a field, or puts another in place of one of that name, and
  * returns memory for its contents, aligned like tensors; NULL with error->code (0 before the call) not PG_OK: stop; NULL
@@ -56,6 +100,16 @@ typedef struct pg_field_sink {
   void *context;
   void *(*field)(void *context, const pg_field *field, pg_error *error);
   int32_t (*drop)(void *context, const char *name, pg_error *error);
+  /* What follows an older host does not have: PG_HAS tells.
+   * A field that is slice `index` along the first axis of a tensor among the options, which is not copied. */
+  int32_t (*slice)(void *context, const char *name, const pg_field *of, int64_t index, pg_error *error);
+  /* One that is such slices, one behind the other, along a first axis of `count`. */
+  int32_t (*slices)(void *context, const char *name, const pg_field *of, uint64_t count, const int64_t *indices,
+                    pg_error *error);
+  /* Codecs, whose errors name the file. `probe`: what the header says. `decode`: into a sink of the plugin's, which gets
+   * one tensor and notes; its memory may be a field's. */
+  int32_t (*probe)(void *context, const pg_coded *what, struct pg_coded_info *out, pg_error *error);
+  int32_t (*decode)(void *context, const pg_coded *what, const pg_sink *to, pg_error *error);
 } pg_field_sink;
 
 /* ---- sources ------------------------------------------------------------------------------------------------------- */
@@ -87,6 +141,10 @@ typedef struct pg_source_info {
   /* Optional, of PG_SOURCE_IN_ORDER: goes over element `position` as read would, without making it. [any] */
   int32_t (*skip)(void *user, void *source, int64_t position, uint32_t *end, pg_error *error);
   void (*close)(void *user, void *source); /* nobody reads [any] */
+  /* Optional, of those that are not PG_SOURCE_IN_ORDER and whose fields are all tensors, of one dtype and shape each: many
+   * elements as one. Each field is what read gives, with an axis of `count` before its own. [any] */
+  int32_t (*gather)(void *user, void *source, uint64_t count, const int64_t *positions, const pg_field_sink *sink,
+                    pg_error *error);
 } pg_source_info;
 
 /* ---- transforms ---------------------------------------------------------------------------------------------------- */

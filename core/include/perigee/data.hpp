@@ -13,8 +13,10 @@
 //   };
 //   PG_SOURCE(Lines, "lines", "Lines of a file").attr(&Lines::path, "path", "the file", PG_ATTR_REQUIRED);
 //
-// One that is read in order says `static constexpr bool in_order = true;` in Open. Where its count is unknown its
-// `bool read(...)` answers false at the end; it may have `bool skip(int64_t i)`, which goes over an element.
+// One that is read by position may have `void gather(const int64_t* positions, uint64_t count, pg::FieldSink& out)`:
+// many elements as one (data.h). One that is read in order says `static constexpr bool in_order = true;` in Open. Where
+// its count is unknown its `bool read(...)` answers false at the end; it may have `bool skip(int64_t i)`, which goes
+// over an element.
 //
 //   struct Jitter {                                  // a transform's options
 //     double by = 0.1;
@@ -34,8 +36,12 @@
 //   };                                               // without encode: it only decodes
 //   PG_CODEC(Ppm).encode_attr(&Ppm::EncodeOptions::quality, "quality", "1 to 100");
 //
-// Options are structs as layer.hpp has them; a `const char*` is a text besides. Everything may run on any thread. A
-// plugin is, or has in its pg::Provides, a pg::DataTable.
+// Options are structs as layer.hpp has them; a `const char*` is a text besides. Of sources and transforms others are
+//     const pg_texts* files = nullptr;       // a list of texts: pg::texts_of(files)
+//     const pg_field* table = nullptr;       // a tensor, NULL where none was given
+//     const pg_tensors* tensors = nullptr;   // tensors by name
+// whose contents live as long as what was opened with them. Everything may run on any thread. A plugin is, or has in
+// its pg::Provides, a pg::DataTable.
 #pragma once
 
 #include <memory>
@@ -45,6 +51,29 @@
 #include "perigee/layer.hpp"
 
 namespace pg {
+
+struct CodedInfo {
+  uint32_t dtype = PG_U8;
+  std::vector<int64_t> shape;
+  uint32_t scales = 1;  // bit k: can be decoded 2^k times smaller
+};
+
+// Bytes for a codec to decode: of a file, or that lie in memory.
+struct Coded {
+  std::string path;  // "" where `data` is meant
+  const void* data = nullptr;
+  uint64_t count = 0;
+  std::string codec;    // "": told by how bytes begin, or a path ends
+  std::string options;  // lines "key=value"
+};
+
+struct Decoded {
+  uint32_t dtype = 0;
+  std::vector<int64_t> shape;
+  void* data = nullptr;
+};
+
+std::vector<std::string> texts_of(const pg_texts* texts);
 
 // ---- fields ----
 
@@ -62,9 +91,20 @@ class FieldSink {
   void boolean(const char* name, bool value);
   void bytes(const char* name, const void* data, uint64_t count);
   void text(const char* name, const std::string& value) { bytes(name, value.data(), value.size()); }
+  void texts(const char* name, const std::vector<std::string>& values);
   void drop(const char* name);
+  // Slices of a tensor among the options, along its first axis: one, which is not copied, and many, which are.
+  void slice(const char* name, const pg_field& of, int64_t index);
+  void slices(const char* name, const pg_field& of, const int64_t* indices, uint64_t count);
+  // What the header of bytes says to a codec, of this plugin or another, and the field that it makes of them: a tensor
+  // that is the field's until the sink's next call.
+  CodedInfo probe(const Coded& what) const;
+  Decoded decode(const char* name, const Coded& what);
+  const pg_field_sink* raw() const { return raw_; }
 
  private:
+  template <class Entry>
+  const Entry& need(const Entry& entry, uint32_t end) const;
   void* add(const pg_field& field, bool has_contents);
   const pg_field_sink* raw_;
 };
@@ -80,6 +120,7 @@ class TransformCall {
   const pg_field& tensor(const char* name, uint32_t dtype) const;
   double number(const char* name) const;
   std::string_view bytes(const char* name) const;
+  std::vector<std::string_view> texts(const char* name) const;
 
   // Draw `i` of this element: uniform in [0, 1). Any i may be asked for at any time.
   double uniform(uint64_t i) const;
@@ -112,12 +153,6 @@ class ByteSink {
 
 [[noreturn]] void fail_damaged(const std::string& message);  // PG_E_DATA_LOSS
 
-struct CodedInfo {
-  uint32_t dtype = PG_U8;
-  std::vector<int64_t> shape;
-  uint32_t scales = 1;  // bit k: can be decoded 2^k times smaller
-};
-
 template <class Options>
 struct Decode {
   uint32_t scale;
@@ -138,14 +173,25 @@ template <class T>
 struct OptionList {
   template <class Field>
   void add(Field T::*field, const char* name, const char* doc, uint32_t flags) {
-    uint32_t kind = PG_ATTR_TEXT;
-    if constexpr (!std::is_same_v<Field, const char*>) kind = AttrList::kind_of<Field>();
-    list.add(field, kind, name, doc, flags);
+    list.add(field, kind_of<Field>(), name, doc, flags);
   }
   template <size_t N>
   void choice(int32_t T::*field, const char* name, const char* doc, const char* const (&choices)[N]) {
     pg_attr_info& info = list.add(field, PG_ATTR_CHOICE, name, doc, 0);
     info.choices = choices, info.choice_count = N;
+  }
+  template <class Field>
+  static constexpr uint32_t kind_of() {
+    if constexpr (std::is_same_v<Field, const char*>)
+      return PG_ATTR_TEXT;
+    else if constexpr (std::is_same_v<Field, const pg_texts*>)
+      return PG_ATTR_TEXTS;
+    else if constexpr (std::is_same_v<Field, const pg_field*>)
+      return PG_ATTR_TENSOR;
+    else if constexpr (std::is_same_v<Field, const pg_tensors*>)
+      return PG_ATTR_TENSORS;
+    else
+      return AttrList::kind_of<Field>();
   }
   AttrList list;
   T defaults{};
@@ -203,10 +249,11 @@ class SourceSchema : public OptionSchema<T, pg_source_info, SourceSchema<T>> {
  public:
   SourceSchema(const char* name, const char* doc) : Base(name, doc) {
     pg_source_info& info = this->info_;
-    info.size = PG_SIZE(pg_source_info, close);
+    info.size = PG_SIZE(pg_source_info, gather);
     if constexpr (requires { Open::in_order; }) info.flags = Open::in_order ? PG_SOURCE_IN_ORDER : 0;
     info.open = open, info.read = read, info.close = close;
     if constexpr (requires(Open & source) { source.skip(0); }) info.skip = skip;
+    if constexpr (requires(Open & source, FieldSink & out) { source.gather(nullptr, 0, out); }) info.gather = gather;
     add_source(info);
   }
 
@@ -233,6 +280,13 @@ class SourceSchema : public OptionSchema<T, pg_source_info, SourceSchema<T>> {
   }
   static int32_t skip(void* user, void* source, int64_t position, uint32_t* end, pg_error* error) noexcept {
     return guard(error, Base::name_of(user), [&] { *end = static_cast<Open*>(source)->skip(position) ? 0 : 1; });
+  }
+  static int32_t gather(void* user, void* source, uint64_t count, const int64_t* positions, const pg_field_sink* raw,
+                        pg_error* error) noexcept {
+    return guard(error, Base::name_of(user), [&] {
+      FieldSink sink(raw);
+      static_cast<Open*>(source)->gather(positions, count, sink);
+    });
   }
   static void close(void*, void* source) noexcept { delete static_cast<Open*>(source); }
 };

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "data/codec.hpp"
 #include "plugin/loader.hpp"
 
 namespace perigee::conform {
@@ -23,7 +24,24 @@ bool good_name(const char* name) {
 
 }  // namespace
 
-pg_field_sink MadeElement::sink() { return {PG_SIZE(pg_field_sink, drop), 0, this, give, drop}; }
+namespace {
+
+// Lengths and contents, one behind the other.
+std::string texts_of(const pg_field& field) {
+  std::string all;
+  const auto* list = static_cast<const pg_text*>(field.data);
+  for (uint64_t i = 0; i < field.bytes / sizeof(pg_text); i++) {
+    all.append(reinterpret_cast<const char*>(&list[i].bytes), sizeof list[i].bytes);
+    if (list[i].bytes != 0) all.append(static_cast<const char*>(list[i].data), list[i].bytes);
+  }
+  return all;
+}
+
+}  // namespace
+
+pg_field_sink MadeElement::sink() {
+  return {PG_SIZE(pg_field_sink, decode), 0, this, give, drop, slice, slices, probe, decode};
+}
 
 void* MadeElement::give(void* context, const pg_field* field, pg_error* error) {
   auto& made = *static_cast<MadeElement*>(context);
@@ -36,6 +54,7 @@ void* MadeElement::give(void* context, const pg_field* field, pg_error* error) {
   if (!PG_HAS(field, pg_field, data)) return refuse("a field says that it is too small to have all its parts");
   if (!good_name(field->name)) return refuse("a field has no name, or one of other characters");
   Field kept{field->name, field->kind, 0, {}, 0, {}, 0};
+  std::string texts;
   switch (field->kind) {
     case PG_FIELD_TENSOR: {
       if (pg::dtype_class(field->dtype) == 0)
@@ -57,6 +76,12 @@ void* MadeElement::give(void* context, const pg_field* field, pg_error* error) {
       kept.number = field->number;
       break;
     case PG_FIELD_BYTES: kept.bytes = field->bytes; break;
+    case PG_FIELD_TEXTS:
+      if (field->bytes % sizeof(pg_text) != 0 || (field->bytes != 0 && field->data == nullptr))
+        return refuse("field " + kept.name + " is no list of texts");
+      texts = texts_of(*field);
+      kept.bytes = texts.size();
+      break;
     default: return refuse("field " + kept.name + pg::format(" is of an unknown kind %u", field->kind));
   }
   if (kept.bytes > (uint64_t{1} << 30)) return refuse("field " + kept.name + " has more than a gigabyte");
@@ -70,7 +95,49 @@ void* MadeElement::give(void* context, const pg_field* field, pg_error* error) {
   }
   old->words.resize(old->bytes / 8 + 1);
   std::memset(old->words.data(), static_cast<int>(made.poison_), old->words.size() * 8);
-  return old->bytes == 0 ? nullptr : old->words.data();
+  if (field->kind == PG_FIELD_TEXTS) std::memcpy(old->words.data(), texts.data(), texts.size());
+  return old->bytes == 0 || field->kind == PG_FIELD_TEXTS ? nullptr : old->words.data();
+}
+
+// A slice, or some, as a field of its own.
+int32_t MadeElement::take(const char* name, const pg_field* of, pg_error* error,
+                          const std::function<TensorRef(const OptionTensor&)>& make) {
+  return pg::guard(error, "slice", [&] {
+    const OptionTensor* option = options_.tensor_of(of);
+    if (option == nullptr || !option->piece) {
+      problem = pg::format("field %s is to be a slice of what is no tensor with axes among the options", name);
+      pg::fail_argument(problem);
+    }
+    const TensorRef made = make(*option);
+    const Meta& meta = *made->meta;
+    pg_field field{};
+    field.size = PG_SIZE(pg_field, data);
+    field.name = name, field.kind = PG_FIELD_TENSOR;
+    field.dtype = meta.dtype, field.rank = meta.rank, field.shape = meta.shape;
+    void* memory = give(this, &field, error);
+    if (memory != nullptr) to_host(meta.contiguous ? *made : *copy_dense(*made, meta.dtype), memory);
+    if (error->code != PG_OK) throw pg::Error(error->code, error->message);
+  });
+}
+
+int32_t MadeElement::slice(void* context, const char* name, const pg_field* of, int64_t index, pg_error* error) {
+  return static_cast<MadeElement*>(context)->take(name, of, error,
+                                                  [&](const OptionTensor& option) { return slice_of(option, index); });
+}
+
+int32_t MadeElement::slices(void* context, const char* name, const pg_field* of, uint64_t count, const int64_t* indices,
+                            pg_error* error) {
+  return static_cast<MadeElement*>(context)->take(name, of, error, [&](const OptionTensor& option) {
+    return slices_of(option, indices, static_cast<int64_t>(count));
+  });
+}
+
+int32_t MadeElement::probe(void*, const pg_coded* what, pg_coded_info* out, pg_error* error) {
+  return pg::guard(error, "probe", [&] { *out = perigee::probe(*what); });
+}
+
+int32_t MadeElement::decode(void*, const pg_coded* what, const pg_sink* to, pg_error* error) {
+  return pg::guard(error, "decode", [&] { perigee::decode(*what, *to); });
 }
 
 int32_t MadeElement::drop(void* context, const char* name, pg_error* error) {
@@ -107,6 +174,26 @@ std::string MadeElement::difference(const MadeElement& other) const {
     }
   }
   return "";
+}
+
+std::string MadeElement::difference(const std::deque<MadeElement>& elements) const {
+  for (const Field& field : fields_) {
+    if (field.kind != PG_FIELD_TENSOR) return "field " + field.name + " is no tensor";
+    if (field.shape.empty() || field.shape[0] != static_cast<int64_t>(elements.size()))
+      return "field " + field.name + pg::format(" has no first axis of %zu", elements.size());
+    for (size_t i = 0; i < elements.size(); i++) {
+      const auto& others = elements[i].fields_;
+      const auto one = std::find_if(others.begin(), others.end(), [&](const Field& o) { return o.name == field.name; });
+      if (one == others.end() || others.size() != fields_.size()) return "fields are others than read gives";
+      const std::vector<int64_t> shape(field.shape.begin() + 1, field.shape.end());
+      if (one->dtype != field.dtype || one->shape != shape)
+        return "field " + field.name + " is of another dtype or shape than read gives";
+      const auto* whole = reinterpret_cast<const unsigned char*>(field.words.data());
+      if (std::memcmp(whole + i * one->bytes, one->words.data(), one->bytes) != 0)
+        return "field " + field.name + pg::format(" differs from what read gives at element %zu", i);
+    }
+  }
+  return elements.empty() || fields_.size() == elements[0].fields_.size() ? "" : "fields are missing";
 }
 
 bool PartChecks::check(const char* name, const std::function<void()>& body) {
@@ -146,8 +233,8 @@ namespace {
 
 class OpenSource {
  public:
-  OpenSource(const pg_source_info& info, const void* attrs) : info_(info) {
-    call("open", info.open, info.user, attrs, &self_, &count_);
+  OpenSource(const pg_source_info& info, const Options& options) : info_(info) {
+    call("open", info.open, info.user, options.data(), &self_, &count_);
   }
   OpenSource(const OpenSource&) = delete;
   ~OpenSource() { info_.close(info_.user, self_); }
@@ -167,6 +254,11 @@ class OpenSource {
     need(end == 0 || into.empty(), "fields are given where there is no element");
     need(end == 1 || !into.empty(), pg::format("element %lld has no field", static_cast<long long>(position)));
     return end == 0;
+  }
+  void gather(const std::vector<int64_t>& positions, MadeElement& into) const {
+    const pg_field_sink sink = into.sink();
+    call("gather", info_.gather, info_.user, self_, positions.size(), positions.data(), &sink);
+    need(into.problem.empty(), into.problem);
   }
   bool skip(int64_t position) const {
     uint32_t end = 0;
@@ -189,10 +281,10 @@ void need_same(const MadeElement& a, const MadeElement& b, int64_t position) {
 using Elements = std::deque<MadeElement>;
 
 // All elements of a source in order, at most so many, and whether that is all.
-bool read_in_order(const OpenSource& source, Poison poison, Elements& into) {
+bool read_in_order(const OpenSource& source, const Options& options, Poison poison, Elements& into) {
   for (int64_t i = 0; i < kElements; i++) {
     if (i == source.count()) return true;
-    if (!source.read(i, into.emplace_back(poison))) {
+    if (!source.read(i, into.emplace_back(poison, options))) {
       into.pop_back();
       need(source.count() == PG_COUNT_UNKNOWN,
            pg::format("it says that it has %lld elements, and ends behind %lld", static_cast<long long>(source.count()),
@@ -203,27 +295,27 @@ bool read_in_order(const OpenSource& source, Poison poison, Elements& into) {
   return source.count() == kElements;
 }
 
-void check_in_order(const pg_source_info& info, const void* attrs, PartChecks& checks) {
+void check_in_order(const pg_source_info& info, const Options& options, PartChecks& checks) {
   Elements first;
   if (!checks.check("its elements are read one after the other", [&] {
-        const OpenSource source(info, attrs);
+        const OpenSource source(info, options);
         need(source.count() >= 0, pg::format("its count is %lld", static_cast<long long>(source.count())));
-        read_in_order(source, Poison::first, first);
+        read_in_order(source, options, Poison::first, first);
       }))
     return;
   checks.check("another pass has the same elements", [&] {
-    const OpenSource source(info, attrs);
+    const OpenSource source(info, options);
     Elements second;
-    read_in_order(source, Poison::second, second);
+    read_in_order(source, options, Poison::second, second);
     need(first.size() == second.size(),
          pg::format("it has %zu elements, and %zu another time", first.size(), second.size()));
     for (size_t i = 0; i < first.size(); i++) need_same(first[i], second[i], static_cast<int64_t>(i));
   });
   checks.check("passes at one time do not meet", [&] {
     on_threads([&](int) {
-      const OpenSource source(info, attrs);
+      const OpenSource source(info, options);
       Elements second;
-      read_in_order(source, Poison::second, second);
+      read_in_order(source, options, Poison::second, second);
       for (size_t i = 0; i < std::min(first.size(), second.size()); i++)
         need_same(first[i], second[i], static_cast<int64_t>(i));
     });
@@ -232,37 +324,37 @@ void check_in_order(const pg_source_info& info, const void* attrs, PartChecks& c
   checks.check("what is skipped is what would have been read", [&] {
     for (size_t from : {size_t{1}, first.size() / 2, first.size()}) {
       if (from > first.size()) continue;
-      const OpenSource source(info, attrs);
+      const OpenSource source(info, options);
       for (size_t i = 0; i < from; i++)
         need(source.skip(static_cast<int64_t>(i)), pg::format("skip ends at element %zu, which read gives", i));
       if (from == first.size()) continue;
-      MadeElement next(Poison::second);
+      MadeElement next(Poison::second, options);
       need(source.read(static_cast<int64_t>(from), next), pg::format("it ends behind %zu skipped elements", from));
       need_same(first[from], next, static_cast<int64_t>(from));
     }
   });
 }
 
-void check_by_position(const pg_source_info& info, const void* attrs, PartChecks& checks) {
+void check_by_position(const pg_source_info& info, const Options& options, PartChecks& checks) {
   std::unique_ptr<OpenSource> source;
   std::vector<int64_t> positions;
   Elements first;
   if (!checks.check("any of its elements is read", [&] {
-        source = std::make_unique<OpenSource>(info, attrs);
+        source = std::make_unique<OpenSource>(info, options);
         need(source->count() >= 0 && source->count() != PG_COUNT_UNKNOWN,
              pg::format("its count is %lld; one that is read by position knows it",
                         static_cast<long long>(source->count())));
         const int64_t many = std::min(source->count(), kElements);
         for (int64_t i = 0; i < many; i++) positions.push_back(source->count() / many * i);
         for (int64_t i : positions)
-          need(source->read(i, first.emplace_back(Poison::first)),
+          need(source->read(i, first.emplace_back(Poison::first, options)),
                pg::format("it ends at element %lld of %lld", static_cast<long long>(i),
                           static_cast<long long>(source->count())));
       }))
     return;
   checks.check("in any order and again, they are the same", [&] {
     for (size_t k = positions.size(); k-- > 0;) {
-      MadeElement again(Poison::second);
+      MadeElement again(Poison::second, options);
       source->read(positions[k], again);
       need_same(first[k], again, positions[k]);
     }
@@ -271,19 +363,33 @@ void check_by_position(const pg_source_info& info, const void* attrs, PartChecks
     on_threads([&](int thread) {
       for (size_t k = 0; k < positions.size(); k++) {
         const size_t at = (k * 7 + static_cast<size_t>(thread) * 3) % positions.size();
-        MadeElement again(Poison::second);
+        MadeElement again(Poison::second, options);
         source->read(positions[at], again);
         need_same(first[at], again, positions[at]);
       }
     });
   });
   checks.check("opened again, it has the same elements", [&] {
-    const OpenSource other(info, attrs);
+    const OpenSource other(info, options);
     need(other.count() == source->count(), "its count is another");
     for (size_t k = 0; k < positions.size(); k++) {
-      MadeElement again(Poison::second);
+      MadeElement again(Poison::second, options);
       other.read(positions[k], again);
       need_same(first[k], again, positions[k]);
+    }
+  });
+  if (info.gather == nullptr) return;
+  checks.check("many gathered are those that are read, in any order and again", [&] {
+    for (const bool backwards : {false, true}) {
+      std::vector<int64_t> wanted = positions;
+      if (backwards) std::reverse(wanted.begin(), wanted.end());
+      if (backwards && !wanted.empty()) wanted.push_back(wanted[0]);
+      Elements one_by_one;
+      for (int64_t i : wanted) source->read(i, one_by_one.emplace_back(Poison::first, options));
+      MadeElement batch(Poison::second, options);
+      source->gather(wanted, batch);
+      const std::string difference = batch.difference(one_by_one);
+      need(difference.empty(), difference);
     }
   });
 }
@@ -294,6 +400,24 @@ bool is_given(const std::string& part, const std::string& option, const std::vec
   });
 }
 
+bool takes_tensors(const pg_attr_info& attr) { return attr.kind == PG_ATTR_TENSOR || attr.kind == PG_ATTR_TENSORS; }
+
+// Tensors that must be given: numbers that tell each place from its neighbours.
+template <class Info>
+void give_tensors(const Info& info, Options& options) {
+  for (uint32_t i = 0; i < info.attr_count; i++) {
+    const pg_attr_info& attr = *info.attrs[i];
+    if ((attr.flags & PG_ATTR_REQUIRED) == 0 || !takes_tensors(attr)) continue;
+    const int64_t rows[2] = {6, 4}, one[1] = {6};
+    std::vector<float> wide(24);
+    std::iota(wide.begin(), wide.end(), 1.0F);
+    const std::vector<int64_t> ids = {3, 1, 4, 1, 5, 9};
+    options.set_tensor(attr.name, "x", *from_host(PG_F32, 2, rows, wide.data(), default_device()));
+    if (attr.kind == PG_ATTR_TENSORS)
+      options.set_tensor(attr.name, "y", *from_host(PG_I64, 1, one, ids.data(), default_device()));
+  }
+}
+
 // The options of a source or transform: its defaults, and what was given for it. NULL, and it is said: some are
 // missing.
 template <class Info>
@@ -302,6 +426,7 @@ std::unique_ptr<Options> options_of(const Info& info, const std::vector<PartOpti
   std::string missing;
   for (uint32_t i = 0; i < info.attr_count; i++) {
     if ((info.attrs[i]->flags & PG_ATTR_REQUIRED) == 0 || is_given(part, info.attrs[i]->name, given)) continue;
+    if (takes_tensors(*info.attrs[i])) continue;
     missing += (missing.empty() ? "" : ", ") + part + "." + info.attrs[i]->name;
   }
   if (!missing.empty()) {
@@ -312,6 +437,7 @@ std::unique_ptr<Options> options_of(const Info& info, const std::vector<PartOpti
   for (const PartOption& option : given)
     if (option.part == part && !options->set(option.name, option.value))
       pg::fail_argument(part + " has no option " + option.name);
+  give_tensors(info, *options);
   return options;
 }
 
@@ -329,9 +455,9 @@ void check_source(const pg_source_info& info, const std::vector<PartOption>& giv
       return checks.not_asked("it opens with no defaults: " + pg::message_of(code, error));
   }
   if ((info.flags & PG_SOURCE_IN_ORDER) != 0)
-    check_in_order(info, options->data(), checks);
+    check_in_order(info, *options, checks);
   else
-    check_by_position(info, options->data(), checks);
+    check_by_position(info, *options, checks);
 }
 
 // ---- transforms ----
@@ -397,7 +523,7 @@ void check_transform(const pg_transform_info& info, const std::vector<PartOption
   bool some = false;
   for (const Asked* asked : {&picture, &row}) {
     const std::vector<uint64_t> before = asked->values;
-    MadeElement first(Poison::first);
+    MadeElement first(Poison::first, *options);
     try {
       apply(info, self, *asked, 11, first);
     } catch (const pg::Error& e) {  // it is for other elements
@@ -412,14 +538,14 @@ void check_transform(const pg_transform_info& info, const std::vector<PartOption
     some = true;
     const char* of = asked == &picture ? "picture" : "row";
     checks.check((std::string("of one ") + of + " and one draw it makes one element").c_str(), [&] {
-      MadeElement again(Poison::second);
+      MadeElement again(Poison::second, *options);
       apply(info, self, *asked, 11, again);
       need_same(first, again, 3);
     });
     checks.check((std::string("threads at one time make the same of a ") + of).c_str(), [&] {
       on_threads([&](int thread) {
         for (uint64_t k = 0; k < 16; k++) {
-          MadeElement other(Poison::second), again(Poison::second);
+          MadeElement other(Poison::second, *options), again(Poison::second, *options);
           apply(info, self, *asked, static_cast<uint64_t>(thread) * 16 + k, other);
           apply(info, self, *asked, 11, again);
           need_same(first, again, 3);

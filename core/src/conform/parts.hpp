@@ -20,12 +20,15 @@ enum class Poison : unsigned char { first = 0xa5, second = 0x5a };
 // An element, field by field, as a part makes it.
 class MadeElement {
  public:
-  explicit MadeElement(Poison poison) : poison_(poison) {}
+  // `options`: those of the part, of whose tensors it may ask for slices.
+  MadeElement(Poison poison, const Options& options) : poison_(poison), options_(options) {}
   MadeElement(const MadeElement&) = delete;
   // Gives and takes fields; what breaks a rule is kept in `problem`.
   pg_field_sink sink();
   // Where it differs from another, or nothing.
   std::string difference(const MadeElement& other) const;
+  // Where it is not these, one behind the other along a first axis, or nothing.
+  std::string difference(const std::deque<MadeElement>& elements) const;
   bool empty() const { return fields_.empty(); }
   std::string problem;
 
@@ -40,7 +43,15 @@ class MadeElement {
   };
   static void* give(void* context, const pg_field* field, pg_error* error);
   static int32_t drop(void* context, const char* name, pg_error* error);
+  static int32_t slice(void* context, const char* name, const pg_field* of, int64_t index, pg_error* error);
+  static int32_t slices(void* context, const char* name, const pg_field* of, uint64_t count, const int64_t* indices,
+                        pg_error* error);
+  static int32_t probe(void* context, const pg_coded* what, pg_coded_info* out, pg_error* error);
+  static int32_t decode(void* context, const pg_coded* what, const pg_sink* to, pg_error* error);
+  int32_t take(const char* name, const pg_field* of, pg_error* error,
+               const std::function<TensorRef(const OptionTensor&)>& make);
   Poison poison_;
+  const Options& options_;
   std::deque<Field> fields_;
 };
 

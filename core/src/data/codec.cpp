@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/new_file.hpp"
 #include "data/options.hpp"
 #include "perigee/plugin.hpp"
+#include "registry/registry.hpp"
 
 namespace perigee {
 
@@ -152,6 +154,58 @@ pg_coded_info probe(const pg_codec_info& codec, const pg_bytes& given, const std
     pg::fail(PG_E_INTERNAL, pg::format("the codec %s answers a shape that there cannot be", codec.name));
   info.scales |= 1;
   return info;
+}
+
+namespace {
+
+// Bytes that plugins ask to have decoded, and who does it.
+class Coded {
+ public:
+  explicit Coded(const pg_coded& what) {
+    if (what.path != nullptr) {
+      shown = what.path;
+      file_.emplace(shown);
+      bytes = &file_->raw();
+    } else {
+      if (what.bytes == nullptr) pg::fail_argument("neither a path nor bytes are given to be decoded");
+      shown = "the bytes given";
+      bytes = what.bytes;
+    }
+    if (what.codec != nullptr) {
+      const Codec* found = find_codec(what.codec);
+      if (found == nullptr) pg::fail(PG_E_NOT_FOUND, pg::format("there is no codec '%s'", what.codec));
+      codec = found->info;
+    } else {
+      codec = what.path != nullptr ? find_file_kind(what.path).codec : of_head();
+      if (codec == nullptr) pg::fail(PG_E_NOT_SUPPORTED, shown + ": no codec reads such files");
+    }
+  }
+  std::string shown;
+  const pg_bytes* bytes;
+  const pg_codec_info* codec = nullptr;
+
+ private:
+  const pg_codec_info* of_head() const {
+    char head[64];
+    const uint64_t count = std::min<uint64_t>(bytes->count, sizeof head);
+    run_codec(shown, [&](pg_error* error) { return bytes->read(bytes->context, 0, head, count, error); });
+    const Codec* found = find_codec_of(head, count);
+    if (found == nullptr) pg::fail(PG_E_DATA_LOSS, shown + ": they begin like nothing that a codec is there for");
+    return found->info;
+  }
+  std::optional<FileBytes> file_;
+};
+
+}  // namespace
+
+void decode(const pg_coded& what, const pg_sink& sink) {
+  const Coded coded(what);
+  decode(*coded.codec, *coded.bytes, coded.shown, what.options, sink);
+}
+
+pg_coded_info probe(const pg_coded& what) {
+  const Coded coded(what);
+  return probe(*coded.codec, *coded.bytes, coded.shown);
 }
 
 void encode(const pg_codec_info& codec, const pg_tensor& what, const std::string& shown, uint32_t note_count,

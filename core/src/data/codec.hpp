@@ -31,6 +31,9 @@ class FileBytes {
 void decode(const pg_codec_info& codec, const pg_bytes& from, const std::string& shown, const char* options,
             const pg_sink& sink);
 pg_coded_info probe(const pg_codec_info& codec, const pg_bytes& from, const std::string& shown);
+// Of the codec that `what` names, or that its bytes or its path say (pg_coded).
+void decode(const pg_coded& what, const pg_sink& sink);
+pg_coded_info probe(const pg_coded& what);
 // Notes that are named like options are these.
 void encode(const pg_codec_info& codec, const pg_tensor& what, const std::string& shown, uint32_t note_count,
             const char* const* notes, const pg_byte_sink& to);

@@ -14,7 +14,7 @@ namespace perigee {
 class OpenTransform {
  public:
   // `shown`: what messages call it. `number`: which of its pipeline's it is.
-  OpenTransform(const pg_transform_info& info, const void* options, std::string shown, uint64_t number);
+  OpenTransform(const pg_transform_info& info, OptionsRef options, std::string shown, uint64_t number);
   ~OpenTransform();
   OpenTransform(const OpenTransform&) = delete;
   OpenTransform& operator=(const OpenTransform&) = delete;
@@ -23,13 +23,14 @@ class OpenTransform {
 
  private:
   const pg_transform_info& info_;
+  const OptionsRef options_;
   const std::string shown_;
   const uint64_t number_;
   void* self_ = nullptr;
 };
 
 // Opens a source; throws what it says of the options.
-StageRef source_stage(const pg_source_info& info, const void* options, std::string shown);
+StageRef source_stage(const pg_source_info& info, OptionsRef options, std::string shown);
 StageRef transform_stage(StageRef parent, std::shared_ptr<const OpenTransform> transform, uint64_t seed,
                          uint64_t epoch);
 

@@ -25,88 +25,6 @@ namespace {
 
 constexpr uint32_t kTransferStream = 1;  // of devices: work of the script's thread is on 0
 
-class Slices : public Stage {
- public:
-  Slices(LayoutRef layout, std::vector<TensorRef> tensors)
-      : Stage({tensors[0]->meta->shape[0]}), layout_(std::move(layout)), tensors_(std::move(tensors)) {
-    for (const TensorRef& t : tensors_)
-      pieces_.push_back(intern_meta(t->meta->dtype, t->meta->rank - 1, t->meta->shape + 1, t->meta->stride + 1));
-  }
-
-  Element get(int64_t i) const override {
-    Element made{layout_, std::vector<Leaf>(tensors_.size())};
-    for (size_t k = 0; k < tensors_.size(); k++) made.leaves[k].tensor = piece(k, i);
-    return made;
-  }
-  Element gather(const std::vector<int64_t>& positions, uint32_t, int64_t) const override {
-    Element made{layout_, std::vector<Leaf>(tensors_.size())};
-    for (size_t k = 0; k < tensors_.size(); k++) made.leaves[k].tensor = rows(k, positions);
-    return made;
-  }
-
- private:
-  TensorRef piece(size_t k, int64_t i) const {
-    const Tensor& t = *tensors_[k];
-    const int64_t step = t.meta->stride[0] * static_cast<int64_t>(t.meta->view.dtype_bits / 8);
-    return make_tensor(pieces_[k], t.storage, t.offset + i * step, t.device);
-  }
-
-  TensorRef rows(size_t k, const std::vector<int64_t>& positions) const {
-    const Tensor& t = *tensors_[k];
-    const TensorRef like = make_tensor(pieces_[k], nullptr, 0, t.device);
-    TensorRef batch = make_batch(*like, static_cast<int64_t>(positions.size()));
-    const int64_t bytes = pieces_[k]->bytes;
-    if (bytes == 0) return batch;
-    if (!pieces_[k]->contiguous) {
-      for (size_t i = 0; i < positions.size(); i++) put_piece(*batch, static_cast<int64_t>(i), *piece(k, positions[i]));
-      return batch;
-    }
-    const int64_t step = t.meta->stride[0] * static_cast<int64_t>(t.meta->view.dtype_bits / 8);
-    const pg_address from = t.address(), to = batch->address();
-    const char* source = reinterpret_cast<const char*>(from.buffer + from.offset);
-    char* target = reinterpret_cast<char*>(to.buffer + to.offset);
-    for (int64_t i : positions) {
-      std::copy_n(source + i * step, bytes, target);
-      target += bytes;
-    }
-    return batch;
-  }
-
-  const LayoutRef layout_;
-  const std::vector<TensorRef> tensors_;
-  std::vector<MetaRef> pieces_;
-};
-
-class Range : public Stage {
- public:
-  explicit Range(int64_t n) : Stage({n}), layout_(parse_layout("{s5:valueN}")) {}
-  Element get(int64_t i) const override {
-    Element made{layout_, std::vector<Leaf>(1)};
-    made.leaves[0].number = static_cast<double>(i);
-    return made;
-  }
-
- private:
-  const LayoutRef layout_;
-};
-
-class Texts : public Stage {
- public:
-  Texts(const std::string& name, std::vector<std::string> texts)
-      : Stage({static_cast<int64_t>(texts.size())}),
-        layout_(parse_layout("{s" + std::to_string(name.size()) + ":" + name + "S}")),
-        texts_(std::move(texts)) {}
-  Element get(int64_t i) const override {
-    Element made{layout_, std::vector<Leaf>(1)};
-    made.leaves[0].text = texts_[static_cast<size_t>(i)];
-    return made;
-  }
-
- private:
-  const LayoutRef layout_;
-  const std::vector<std::string> texts_;
-};
-
 // A parent seen through a function of positions.
 class Through : public Stage {
  public:
@@ -333,20 +251,6 @@ class OnDevice : public Stage {
 
 }  // namespace
 
-StageRef slices_stage(LayoutRef layout, std::vector<TensorRef> tensors) {
-  if (tensors.empty() || layout->leaves != tensors.size()) pg::fail_argument("a layout of other tensors");
-  for (const TensorRef& t : tensors) {
-    if (t->is_graph() || !t->device->host_visible || !t->device->synchronous)
-      pg::fail(PG_E_NOT_SUPPORTED, "slices are taken in the processor's memory");
-    if (t->meta->rank == 0 || t->meta->shape[0] != tensors[0]->meta->shape[0])
-      pg::fail_argument("tensors must have one first axis");
-  }
-  return std::make_shared<Slices>(std::move(layout), std::move(tensors));
-}
-StageRef range_stage(int64_t count) { return std::make_shared<Range>(count); }
-StageRef texts_stage(const std::string& name, std::vector<std::string> texts) {
-  return std::make_shared<Texts>(name, std::move(texts));
-}
 StageRef window_stage(StageRef parent, int64_t count, int64_t modulo, int64_t step, int64_t offset) {
   if (modulo < 1 || step < 1 || offset < 0 || count < 0 ||
       (count > 0 && parent->count != kUnknown && (std::min(count, modulo) - 1) > (parent->count - 1 - offset) / step))

@@ -50,10 +50,6 @@ class Stage : public std::enable_shared_from_this<Stage> {
   virtual StageRef remade() const { return shared_from_this(); }  // of those that may be in order
 };
 
-// Slices along the first axis of tensors in the processor's memory, which are not copied before a batch is.
-StageRef slices_stage(LayoutRef layout, std::vector<TensorRef> tensors);
-StageRef range_stage(int64_t count);                                            // { value = i }
-StageRef texts_stage(const std::string& name, std::vector<std::string> texts);  // { name = text }
 // Element k is the parent's k % modulo * step + offset. Of a parent in order `modulo` has no effect.
 StageRef window_stage(StageRef parent, int64_t count, int64_t modulo, int64_t step, int64_t offset);
 StageRef order_stage(StageRef parent, std::vector<int64_t> positions);  // these of the parent's, from 0

@@ -56,7 +56,7 @@ constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, release);
 template <>
 constexpr uint32_t kKnown<pg_data> = PG_SIZE(pg_data, codecs);
 template <>
-constexpr uint32_t kKnown<pg_source_info> = PG_SIZE(pg_source_info, close);
+constexpr uint32_t kKnown<pg_source_info> = PG_SIZE(pg_source_info, gather);
 template <>
 constexpr uint32_t kKnown<pg_transform_info> = PG_SIZE(pg_transform_info, close);
 template <>

@@ -26,8 +26,8 @@ struct Packed {
   const pg_attr_info* const* attrs;
   uint32_t attr_count, attr_size, static_size;
   const void* defaults;
-  std::string owner;     // "operator 'add'"
-  bool is_data = false;  // options of pg.data
+  std::string owner;                       // "operator 'add'"
+  enum { other, part, codec } of = other;  // options of pg.data: of sources and transforms, of codecs
 };
 
 [[noreturn]] void fail_attr(const Packed& p, const pg_attr_info& attr, const std::string& text) {
@@ -36,7 +36,9 @@ struct Packed {
 
 void check_place(const Packed& p, const pg_attr_info& attr) {
   const uint32_t bytes = attr_bytes(attr.kind);
-  const bool known = p.is_data ? attr.kind != PG_ATTR_SCALAR && attr.kind != PG_ATTR_DIMS : attr.kind != PG_ATTR_TEXT;
+  const uint32_t last = p.of == Packed::part ? PG_ATTR_TENSORS : p.of == Packed::codec ? PG_ATTR_TEXT : PG_ATTR_NUMBER;
+  const bool known =
+      attr.kind <= last && (p.of == Packed::other || (attr.kind != PG_ATTR_SCALAR && attr.kind != PG_ATTR_DIMS));
   if (bytes == 0 || !known) fail_attr(p, attr, pg::format("has the unknown kind %u", attr.kind));
   if (attr.offset > p.attr_size || bytes > p.attr_size - attr.offset) {
     fail_attr(p, attr,
@@ -144,6 +146,9 @@ uint32_t attr_bytes(uint32_t kind) {
     case PG_ATTR_INT:
     case PG_ATTR_FLOAT:
     case PG_ATTR_TEXT:
+    case PG_ATTR_TEXTS:
+    case PG_ATTR_TENSOR:
+    case PG_ATTR_TENSORS:
     case PG_ATTR_AXIS: return 8;
     case PG_ATTR_SCALAR: return sizeof(pg_scalar);
     case PG_ATTR_NUMBER: return sizeof(pg_number);
@@ -218,22 +223,24 @@ void check_optimizer(const pg_optimizer_info& info) {
 void check_source(const pg_source_info& info) {
   const std::string owner = std::string("source '") + info.name + "'";
   check_name(info.name, owner, true);
-  check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner, true});
+  check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner, Packed::part});
+  if (info.gather != nullptr && (info.flags & PG_SOURCE_IN_ORDER) != 0)
+    pg::fail_argument(owner + ": one that is read in order does not gather");
 }
 
 void check_transform(const pg_transform_info& info) {
   const std::string owner = std::string("transform '") + info.name + "'";
   check_name(info.name, owner, true);
-  check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner, true});
+  check_attrs({info.attrs, info.attr_count, info.attr_size, kNoParts, info.defaults, owner, Packed::part});
 }
 
 void check_codec(const pg_codec_info& info) {
   const std::string owner = std::string("codec '") + info.name + "'";
   check_name(info.name, owner, true);
-  check_attrs(
-      {info.decode_attrs, info.decode_attr_count, info.decode_attr_size, kNoParts, info.decode_defaults, owner, true});
-  check_attrs(
-      {info.encode_attrs, info.encode_attr_count, info.encode_attr_size, kNoParts, info.encode_defaults, owner, true});
+  check_attrs({info.decode_attrs, info.decode_attr_count, info.decode_attr_size, kNoParts, info.decode_defaults, owner,
+               Packed::codec});
+  check_attrs({info.encode_attrs, info.encode_attr_count, info.encode_attr_size, kNoParts, info.encode_defaults, owner,
+               Packed::codec});
 }
 
 void check_device_type(const std::string& type) { check_name(type, "device type '" + type + "'", false); }

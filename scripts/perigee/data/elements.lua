@@ -112,7 +112,7 @@ end
 ---the samples, runs in native code on the pipeline's threads, and draws from (seed, epoch, element) alone. A name or an
 ---option that is not there is an error with those that are. The option `workers` is ours: threads that run it.
 ---@param name string
----@param options? table<string, string|number|boolean|integer[]>
+---@param options? table<string, string|number|boolean|integer[]|string[]|perigee.Tensor|table<string, perigee.Tensor>>
 ---@return perigee.Dataset
 function Dataset:transform(name, options, ...)
   local parts = require("perigee.data.plugins").parts
@@ -122,9 +122,9 @@ function Dataset:transform(name, options, ...)
   options.workers = nil
   local parent = fields_of(self)
   local info = native.parts.transform("transform", name)
-  local struct = native.parts.pack("transform", info, options)
+  local packed = native.parts.pack("transform", info, options)
   local number, shown = count_transforms(parent), parts.shown("transform", name)
-  local transform = native.data.transform(name, struct, shown, number, options)
+  local transform = native.data.transform(name, packed, shown, number)
   local apply = native.data.apply_transform
   local what = parts.of_options("transform", name, options)
   local made = derive(self, { name = "transform", size = self.size, what = what,

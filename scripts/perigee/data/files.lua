@@ -97,10 +97,10 @@ local function files(...)
   end
   for path in pairs(found) do paths[#paths + 1] = path end
   table.sort(paths)
-  local texts = native.data.texts("path", paths)
+  local stage = require("perigee.data.plugins").parts.stage_of(WHERE, "files", { paths = paths }, "files")
   return pipeline.source { name = "files", count = #paths, what = pipeline.of_function("files", paths),
                            get = function(i) return { path = paths[i] } end,
-                           native = function() return texts end }
+                           native = function() return stage end }
 end
 
 return files

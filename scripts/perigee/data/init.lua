@@ -4,6 +4,8 @@
 
 local native = require "perigee.native"
 local pipeline = require "perigee.data.pipeline"
+local plugins = require "perigee.data.plugins"
+local stage_of = plugins.parts.stage_of
 
 ---@class perigee.data
 ---@field text perigee.data.text text as numbers
@@ -29,6 +31,14 @@ local function check_slices(tensors)
   return count
 end
 
+-- Whether the core takes slices of them: those of other devices, and of graphs, are made by operators.
+local function all_here(tensors)
+  for _, t in pairs(tensors) do
+    if native.is_graph_tensor(t) or t.device:sub(1, 3) ~= "cpu" then return false end
+  end
+  return true
+end
+
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
@@ -40,7 +50,7 @@ function data.from_slices(tensors, ...)
   end
   local count, own = check_slices(tensors), {}
   for name, t in pairs(tensors) do own[name] = t:detach() end
-  local slices = native.data.slices(own)
+  local slices = all_here(own) and stage_of("data.from_slices", "slices", { tensors = own }, "from_slices")
   return pipeline.source {
     count = count, name = "from_slices",
     what = function() return "from_slices " .. native.fingerprint.value(own) end,
@@ -89,7 +99,9 @@ function data.range(...)
   local n = read_range(...).n
   if n < 0 then native.raise("invalid_argument", "data.range", "needs a count of 0 or more, got " .. n) end
   return pipeline.source { name = "range", count = n, what = "range " .. n,
-                           native = function() return native.data.range(n) end,
+                           native = function()
+                             return stage_of("data.range", "range", { n = n }, "range")
+                           end,
                            get = function(i) return { value = i - 1 } end }
 end
 
@@ -110,7 +122,6 @@ end
 
 local records = require "perigee.data.records"
 data.records, data.write_records = records.records, records.write_records
-local plugins = require "perigee.data.plugins"
 data.source, data.decode, data.encode = plugins.source, plugins.decode, plugins.encode
 data.from_generator, data.files = require "perigee.data.generator", require "perigee.data.files"
 

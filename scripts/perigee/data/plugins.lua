@@ -35,17 +35,23 @@ local function of_options(what, name, options)
   return ("%s %s %s"):format(what, name, native.fingerprint.value(list))
 end
 
+-- The core's stage of a source. `name`: whose; `shown_as`: what its messages call it.
+local function stage_of(where, name, options, shown_as)
+  local packed = native.parts.pack(where, native.parts.source(where, name), options)
+  return native.data.plugin_source(name, packed, shown_as, where)
+end
+
 ---Samples of a source that a plugin brings: `data.source("lines", {path="a.txt"})`. What it is called, which options it
 ---has and what its samples hold, the plugin says; what is not there is an error with the names that are.
 ---@param name string
----@param options? table<string, string|number|boolean|integer[]>
+---@param options? table<string, string|number|boolean|integer[]|string[]|perigee.Tensor|table<string, perigee.Tensor>>
 ---@return perigee.Dataset
 local function source(name, options, ...)
   local where = "data.source"
   name, options = read(where, "source", name, options, ...)
   local info = native.parts.source(where, name)
-  local struct, text = native.parts.pack(where, info, options), shown("source", name)
-  local function open() return native.data.plugin_source(name, struct, text, options) end
+  local packed, text = native.parts.pack(where, info, options), shown("source", name)
+  local function open() return native.data.plugin_source(name, packed, text) end
   local first = open() -- what is wrong is said here
   local count, in_order = native.data.stage_count(first), native.data.stage_in_order(first)
   local what = of_options("source", name, options)
@@ -121,4 +127,4 @@ local function encode(tensor, codec, options)
 end
 
 return { source = source, decode = decode, encode = encode,
-         parts = { read = read, shown = shown, of_options = of_options } }
+         parts = { read = read, shown = shown, of_options = of_options, stage_of = stage_of } }

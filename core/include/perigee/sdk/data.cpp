@@ -34,6 +34,7 @@ const char* kind_name(uint32_t kind) {
     case PG_FIELD_NUMBER: return "a number";
     case PG_FIELD_BOOLEAN: return "a boolean";
     case PG_FIELD_BYTES: return "a string";
+    case PG_FIELD_TEXTS: return "a list of strings";
     default: return "of an unknown kind";
   }
 }
@@ -72,6 +73,109 @@ void FieldSink::drop(const char* name) {
   check(raw_->drop(raw_->context, name, &error), error);
 }
 
+void FieldSink::texts(const char* name, const std::vector<std::string>& values) {
+  std::vector<pg_text> list;
+  list.reserve(values.size());
+  for (const std::string& value : values) list.push_back({value.size(), value.data()});
+  pg_field field = field_of(name, PG_FIELD_TEXTS);
+  field.bytes = list.size() * sizeof(pg_text);
+  field.data = list.data();
+  add(field, false);
+}
+
+// An entry of the sink, which an older host does not have.
+template <class Entry>
+const Entry& FieldSink::need(const Entry& entry, uint32_t end) const {
+  if (raw_->size < end || entry == nullptr)
+    fail(PG_E_NOT_SUPPORTED, "this Perigee is too old: it gives elements no slices and no codecs");
+  return entry;
+}
+
+void FieldSink::slice(const char* name, const pg_field& of, int64_t index) {
+  pg_error error = make_error();
+  check(need(raw_->slice, PG_SIZE(pg_field_sink, slice))(raw_->context, name, &of, index, &error), error);
+}
+
+void FieldSink::slices(const char* name, const pg_field& of, const int64_t* indices, uint64_t count) {
+  pg_error error = make_error();
+  check(need(raw_->slices, PG_SIZE(pg_field_sink, slices))(raw_->context, name, &of, count, indices, &error), error);
+}
+
+namespace {
+
+// What a plugin gives to be decoded, as the host takes it.
+class RawCoded {
+ public:
+  explicit RawCoded(const Coded& what) : coded_(what) {
+    bytes_.size = PG_SIZE(pg_bytes, read);
+    bytes_.count = what.count;
+    bytes_.data = what.count == 0 ? "" : what.data;
+    bytes_.context = this;
+    bytes_.read = read;
+    raw.size = PG_SIZE(pg_coded, options);
+    raw.path = what.path.empty() ? nullptr : what.path.c_str();
+    raw.bytes = what.path.empty() ? &bytes_ : nullptr;
+    raw.codec = what.codec.empty() ? nullptr : what.codec.c_str();
+    raw.options = what.options.empty() ? nullptr : what.options.c_str();
+  }
+  RawCoded(const RawCoded&) = delete;
+  pg_coded raw{};
+
+ private:
+  static int32_t read(void* context, uint64_t offset, void* target, uint64_t count, pg_error* error) {
+    return guard(error, "read", [&] {
+      const Coded& coded = static_cast<RawCoded*>(context)->coded_;
+      if (offset > coded.count || count > coded.count - offset)
+        fail(PG_E_DATA_LOSS,
+             format("they end at byte %llu, inside their data", static_cast<unsigned long long>(coded.count)));
+      if (count != 0) std::memcpy(target, static_cast<const char*>(coded.data) + offset, count);
+    });
+  }
+  const Coded& coded_;
+  pg_bytes bytes_{};
+};
+
+// Where the host's codecs write: a field.
+struct Target {
+  FieldSink& sink;
+  const char* name;
+  Decoded decoded;
+
+  static void* give(void* context, const char*, uint32_t dtype, uint32_t rank, const int64_t* shape, pg_error* error) {
+    auto& to = *static_cast<Target*>(context);
+    guard(error, "decode", [&] {
+      to.decoded = {dtype, std::vector<int64_t>(shape, shape + rank), to.sink.tensor(to.name, dtype, rank, shape)};
+    });
+    return to.decoded.data;
+  }
+  static int32_t note(void*, const char*, const char*, pg_error*) { return PG_OK; }
+};
+
+}  // namespace
+
+CodedInfo FieldSink::probe(const Coded& what) const {
+  const RawCoded coded(what);
+  pg_coded_info info{};
+  info.size = PG_SIZE(pg_coded_info, shape);
+  pg_error error = make_error();
+  check(need(raw_->probe, PG_SIZE(pg_field_sink, probe))(raw_->context, &coded.raw, &info, &error), error);
+  return {info.dtype, std::vector<int64_t>(info.shape, info.shape + info.rank), info.scales};
+}
+
+Decoded FieldSink::decode(const char* name, const Coded& what) {
+  const RawCoded coded(what);
+  Target to{*this, name, {}};
+  const pg_sink sink{PG_SIZE(pg_sink, note), 0, &to, Target::give, Target::note};
+  pg_error error = make_error();
+  check(need(raw_->decode, PG_SIZE(pg_field_sink, decode))(raw_->context, &coded.raw, &sink, &error), error);
+  return to.decoded;
+}
+
+std::vector<std::string> texts_of(const pg_texts* texts) {
+  if (texts == nullptr) return {};
+  return {texts->list, texts->list + texts->count};
+}
+
 const pg_field* TransformCall::find(const char* name) const {
   for (uint32_t i = 0; i < raw->count; i++)
     if (std::strcmp(raw->fields[i]->name, name) == 0) return raw->fields[i];
@@ -104,6 +208,15 @@ double TransformCall::number(const char* name) const { return need(name, PG_FIEL
 std::string_view TransformCall::bytes(const char* name) const {
   const pg_field& field = need(name, PG_FIELD_BYTES);
   return {static_cast<const char*>(field.data), field.bytes};
+}
+
+std::vector<std::string_view> TransformCall::texts(const char* name) const {
+  const pg_field& field = need(name, PG_FIELD_TEXTS);
+  const auto* list = static_cast<const pg_text*>(field.data);
+  std::vector<std::string_view> texts;
+  for (uint64_t i = 0; i < field.bytes / sizeof(pg_text); i++)
+    texts.emplace_back(static_cast<const char*>(list[i].data), list[i].bytes);
+  return texts;
 }
 
 double TransformCall::uniform(uint64_t i) const {  // splitmix64
