@@ -607,6 +607,8 @@ PGC_API const char *pgc_skips_message(const pgc_skips *skips, int64_t index); /*
 /* As pgc_stage_map; an element of which the function fails is left out. */
 PGC_API int32_t pgc_stage_map_or_skip(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_skips *skips,
                                       pgc_stage **output);
+/* Elements of a parent by position, but for those that cannot be made. */
+PGC_API int32_t pgc_stage_or_skip(pgc_stage *parent, pgc_skips *skips, pgc_stage **output);
 /* Elements for which a function of workers answers true; how many, nobody knows before the end. */
 PGC_API int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
 /* Elements through a buffer: the order that pgc_draw_order gives to as many, for parents that come in order. */

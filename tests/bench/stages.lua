@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- perigee tests/bench/stages.lua [ROUNDS]: what stages of pipelines add to an element; batches of small slices beside a
--- plain indexed copy of the same rows; a step of 5 ms behind an input of 5 ms; memory over 100 epochs. Medians, least
+-- plain indexed copy of the same rows; a cache in a file beside a plain read of the file, from the disk both; a step of
+-- 5 ms behind an input of 5 ms; memory over 100 epochs. Medians, least
 -- and most; each round measures both sides of a ratio, one after the other.
 
 local pg = require "perigee"
@@ -69,6 +70,32 @@ local function slices()
         "batches of 256 rows of 16", middle, low, high, least / least_copy))
 end
 slices()
+
+-- The file leaves the system's memory before each of the two reads it.
+local function disk_cache()
+  local path, ratios, speeds = os.tmpname(), {}, {}
+  os.remove(path)
+  local x = pg.rand { 64, 2 ^ 20 }
+  local function cached() return data.from_slices { x = x }:cache(path) end
+  seconds_of(cached())
+  local function forget()
+    os.execute(("sync '%s'; dd if='%s' iflag=nocache count=0 status=none"):format(path, path))
+  end
+  for round = 0, rounds do
+    forget()
+    local begin = clock()
+    os.execute(("dd if='%s' of=/dev/null bs=1M status=none"):format(path))
+    local plain = clock() - begin
+    forget()
+    local ds = cached()
+    local seconds = seconds_of(ds)
+    if round > 0 then ratios[round], speeds[round] = seconds / plain, 2 ^ 28 / seconds / 1e9 end
+  end
+  os.remove(path)
+  print(("%-34s %6.2f times a plain read (%.2f to %.2f), at %.2f GB/s"):format("a cache on the disk, 256 MB",
+        (spread(ratios)), ratios[1], ratios[#ratios], (spread(speeds))))
+end
+disk_cache()
 
 -- Both only wait, so that the processors' number does not matter.
 local function overlap()

@@ -169,6 +169,9 @@ int32_t pgc_stage_map_or_skip(pgc_stage* parent, uint32_t function, uint64_t see
                               pgc_stage** out) {
   return make_stage("map", out, [&] { return map_or_skip_stage(parent->stage, function, seed, epoch, skips->skips); });
 }
+int32_t pgc_stage_or_skip(pgc_stage* parent, pgc_skips* skips, pgc_stage** out) {
+  return make_stage("data", out, [&] { return or_skip_stage(parent->stage, skips->skips); });
+}
 int32_t pgc_stage_mix(pgc_stage* parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage** out) {
   return make_stage("shuffle", out, [&] { return mix_stage(parent->stage, seed, epoch, buffer); });
 }

@@ -389,6 +389,7 @@ int64_t pgc_skips_count(const pgc_skips *skips);
 const char *pgc_skips_message(const pgc_skips *skips, int64_t index);
 int32_t pgc_stage_map_or_skip(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_skips *skips,
   pgc_stage **output);
+int32_t pgc_stage_or_skip(pgc_stage *parent, pgc_skips *skips, pgc_stage **output);
 int32_t pgc_stage_filter(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);
 int32_t pgc_stage_mix(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 int32_t pgc_stage_repeat(pgc_stage *parent, int64_t times, pgc_stage **output);

@@ -220,6 +220,9 @@ function M.map_or_skip(parent, index, epoch, skips)
   return stage(C.pgc_stage_map_or_skip(parent, index, process_seed(), epoch, skips, out), "map")
 end
 
+---Elements of a parent by position; what cannot be made is left out, and told to `skips`.
+function M.or_skip(parent, skips) return stage(C.pgc_stage_or_skip(parent, skips, out), "data") end
+
 ---What a stage left out. `what`: its name, for the log.
 function M.skips(what)
   local made = ffi.new("pgc_skips *[1]")

@@ -45,6 +45,8 @@ class InOrder : public Stage {
  protected:
   // Of one of the parent's elements, on any thread: whether it is taken in, as it is then.
   virtual bool keeps(Element&, int64_t) const { return true; }
+  // Of one of the parent's elements that cannot be made: whether it is left out.
+  virtual bool leaves_out(const pg::Error&, int64_t) const { return false; }
   // The rest under the lock, in order. `take` may give elements out, and so may `finish`, which is called behind the
   // last and answers what goes on, or null.
   virtual void take(Element&& element) const { give(std::move(element)); }
@@ -57,7 +59,7 @@ class InOrder : public Stage {
   struct Read {
     Element element;
     std::exception_ptr error;
-    bool done = false, kept = true;
+    bool done = false, kept = true, left_out = false;
   };
   struct Made {
     Element element;
@@ -77,6 +79,9 @@ class InOrder : public Stage {
       for (int64_t k = wanted; source->fed && k < std::min(i + kMostAhead, source->count); k++) source->want(k);
       if (i < source->count) read.element = source->get(i);
       if (read.element.layout) read.kept = keeps(read.element, i);
+    } catch (const pg::Error& error) {
+      read.left_out = leaves_out(error, i);
+      if (!read.left_out) read.error = std::current_exception();
     } catch (...) {
       read.error = std::current_exception();
     }
@@ -93,6 +98,7 @@ class InOrder : public Stage {
     Read read = std::move(read_.front());
     read_.pop_front();
     taken_++;
+    if (read.left_out) return;
     if (!read.error && read.element.layout) {
       if (read.kept) take(std::move(read.element));
       return;
@@ -159,6 +165,22 @@ class MapOrSkip : public InOrder {
  private:
   const uint32_t function_;
   const uint64_t key_;
+  const SkipsRef skips_;
+};
+
+class OrSkip : public InOrder {
+ public:
+  OrSkip(StageRef parent, SkipsRef skips) : InOrder(std::move(parent), kUnknown), skips_(std::move(skips)) {}
+
+ protected:
+  bool leaves_out(const pg::Error& error, int64_t i) const override {
+    check_wanted();
+    skips_->add(i, error.what());
+    return true;
+  }
+  StageRef remade() const override { return std::make_shared<OrSkip>(parent_->again(), skips_); }
+
+ private:
   const SkipsRef skips_;
 };
 
@@ -230,6 +252,10 @@ StageRef filter_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_
 }
 StageRef map_or_skip_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch, SkipsRef skips) {
   return std::make_shared<MapOrSkip>(std::move(parent), function, worker_key(seed, epoch), std::move(skips));
+}
+StageRef or_skip_stage(StageRef parent, SkipsRef skips) {
+  if (parent->in_order) pg::fail_argument("elements that come in order end with the first that fails");
+  return std::make_shared<OrSkip>(std::move(parent), std::move(skips));
 }
 StageRef mix_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer) {
   if (buffer < 1) pg::fail_argument("buffer must be at least 1");

@@ -61,6 +61,8 @@ StageRef map_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t e
 StageRef filter_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch);
 // As map_stage, but that an element of which the function fails is left out, and told to `skips`.
 StageRef map_or_skip_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch, SkipsRef skips);
+// Elements of a parent by position, but for those that cannot be made, which are told to `skips`.
+StageRef or_skip_stage(StageRef parent, SkipsRef skips);
 // Elements through a buffer of that size, in the order that draw_order gives to as many.
 StageRef mix_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer);
 StageRef repeat_stage(StageRef parent, int64_t times);  // of a parent in order, or of unknown length

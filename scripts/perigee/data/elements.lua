@@ -39,6 +39,40 @@ local function on_workers(self, o, fn, workers, make, is_auto)
   return made
 end
 
+local M = {}
+
+-- Threads that run stages in which no function of the script is. `given`: as the user said it.
+function M.on_threads(made, given, workers)
+  local own = fields_of(made)
+  tuned(own, "workers", given == "auto" and (not own.workers or own.tunes and own.tunes.workers) or nil)
+  own.functions, own.workers = own.functions or {}, math.max(own.workers or 0, workers)
+  return made
+end
+
+M.check_workers = check_workers
+
+---Elements of a source by position, but for those that cannot be made, which are counted and logged. `what`: its name.
+function M.or_skipped(self, what)
+  local line = native.script_line()
+  local skips = native.data.skips(what .. (line and " at " .. line or ""))
+  local made = derive(self, { name = what, in_order = true, what = what .. " or skip",
+    native = function(stage) return native.data.or_skip(stage, skips) end,
+    pull = function(next_)
+      local i = 0
+      return function()
+        while true do
+          i = i + 1
+          local ok, sample = pcall(next_)
+          if ok then return sample end
+          if sample == "interrupted" then error(sample, 0) end -- Ctrl-C
+          native.data.skip(skips, i, tostring(sample))
+        end
+      end
+    end })
+  fields_of(made).skips = skips
+  return made
+end
+
 local WORKERS = "threads that run it, each in a Lua state of its own; on the script's thread if not given"
 
 local read_map = native.signature("map", {
@@ -141,13 +175,8 @@ function Dataset:transform(name, options, ...)
       end
     end,
     native = function(stage, epoch) return native.data.transformed(stage, transform, epoch) end })
-  local own = fields_of(made)
-  own.transform = true
-  if workers then
-    tuned(own, "workers", given == "auto" and (not own.workers or own.tunes and own.tunes.workers) or nil)
-    own.functions, own.workers = own.functions or {}, math.max(own.workers or 0, workers)
-  end
-  return made
+  fields_of(made).transform = true
+  return workers and M.on_threads(made, given, workers) or made
 end
 
 local function read_skips(own, list, seen)
@@ -258,3 +287,5 @@ function Dataset:prefetch(...)
   own.ahead = math.max(own.ahead or 0, n)
   return made
 end
+
+return M

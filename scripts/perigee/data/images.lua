@@ -63,17 +63,33 @@ local function image_folder(...)
     native.raise("not_found", where, ("there are no pictures in the folders of %q"):format(o.path),
                  "they are PATH/CLASS/NAME.jpg, .jpeg, .png or .webp")
   end
-  local options = { channels = o.channels, size = o.size, filter = o.filter, draft = o.draft }
-  local numbered = o.numbered
-  local function decode(sample)
-    local i, arguments = sample.value + 1, {}
-    for key, v in pairs(options) do arguments[key] = v end
-    arguments[1] = paths[i]
-    return { x = require("perigee").image.load(arguments), y = labels[i], sample = numbered and i or nil }
+  local pipeline, elements = require "perigee.data.pipeline", require "perigee.data.elements"
+  local size = type(o.size) == "number" and { o.size, o.size } or o.size
+  if size and (#size ~= 2 or not (size[1] >= 1 and size[2] >= 1)) then
+    native.raise("invalid_argument", where, "size must be one number of 1 or more, or {rows, columns}")
   end
-  local pipeline = require "perigee.data.pipeline"
-  local ds = require("perigee.data").range(#paths)
-  return pipeline.named(ds:map { decode, workers = o.workers, on_error = o.on_error }, classes)
+  local workers = elements.check_workers(where, o.workers)
+  local own = { paths = paths, numbers = require("perigee").tensor(labels, { dtype = "int64", device = "cpu" }),
+                channels = o.channels, for_size = o.draft and size or {}, numbered = o.numbered }
+  local parts = require("perigee.data.plugins").parts
+  local stage = parts.stage_of(where, "pictures", own, parts.shown("source", "image_folder"))
+  local ds = pipeline.source { name = "image_folder", count = #paths, native = function() return stage end,
+                               what = pipeline.of_function("image_folder", own),
+                               get = function(i) return native.data.stage_get(stage, i) end }
+  if o.on_error == "skip" then ds = elements.or_skipped(ds, "image_folder") end
+  if not size then
+    if workers then elements.on_threads(ds, o.workers, workers) end
+    return pipeline.named(ds, classes)
+  end
+  local filter = o.filter
+  local function resized(sample)
+    local x = sample.x
+    local box = sample.rows and { 0, 0, sample.rows, sample.columns } or nil
+    local made = require("perigee").image.resize(x, size, { filter = filter, box = box })
+    if made ~= x then x:free() end -- nobody else has it: its memory is free at once, for the next one
+    return { x = made, y = sample.y, sample = sample.sample }
+  end
+  return pipeline.named(ds:map { resized, workers = o.workers }, classes)
 end
 
 return image_folder

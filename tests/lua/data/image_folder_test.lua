@@ -51,6 +51,58 @@ test("image_folder: batches of one size, with workers the same", function(t)
   end
 end)
 
+test("image_folder: pixels are those of image.load, whatever the file's channels", function(t)
+  local folder = root .. ".pixels"
+  os.execute(("mkdir -p '%s/a'"):format(folder))
+  for channels = 1, 4 do
+    local x = (pg.arange(24 * 32 * channels):float() * 1.7):fmod(256):to "uint8":reshape(24, 32, channels)
+    image.save(("%s/a/%d.png"):format(folder, channels), x)
+    if channels % 2 == 1 then image.save(("%s/a/%d.jpg"):format(folder, channels), x) end
+  end
+  local names = { "1.jpg", "1.png", "2.png", "3.jpg", "3.png", "4.png" }
+  for channels = 1, 4 do
+    for _, form in ipairs { {}, { size = { 7, 5 } }, { size = 6, draft = true, filter = "area" },
+                            { workers = 2, on_error = "skip" }, { size = 40, workers = 1 } } do
+      local options = { folder, channels = channels, numbered = true }
+      for key, v in pairs(form) do options[key] = v end
+      local seen = 0
+      for i, sample in data.image_folder(options):each() do
+        local wanted = image.load { ("%s/a/%s"):format(folder, names[i]), channels = channels, size = form.size,
+                                    draft = form.draft, filter = form.filter }
+        t.ok(sample.x:equal(wanted), names[i])
+        t.equal({ sample.y, sample.sample, sample.rows }, { 0, i })
+        seen = i
+      end
+      t.equal(seen, 6)
+    end
+  end
+  local e = t.raises(function() data.image_folder { folder, channels = 5 } end)
+  t.ok(e.message:find("channels must be 1, 2, 3 or 4, got 5", 1, true), e.message)
+  os.execute(("rm -r '%s'"):format(folder))
+end)
+
+test("image_folder: a pass goes on where it was, and shards and parts are those of its files", function(t)
+  for _, workers in ipairs { 0, 2 } do
+    local ds = data.image_folder { root, workers = workers > 0 and workers or nil }:shuffle { seed = 4 }
+    local iterator = ds:each()
+    iterator()
+    iterator()
+    local state = iterator:state()
+    iterator:close()
+    local rest = {}
+    for _, sample in ds:each { from = state } do rest[#rest + 1] = sample.x[1][1][1]:item() end
+    ds:epoch(state.epoch - 1)
+    local whole = {}
+    for _, sample in ds:each() do whole[#whole + 1] = sample.x[1][1][1]:item() end
+    t.equal(rest, { whole[3], whole[4], whole[5] })
+  end
+  local ds, seen = data.image_folder(root), {}
+  for _, sample in ds:shard(2, 1):each() do seen[#seen + 1] = sample.x[1][1][1]:item() end
+  t.equal(seen, { 2, 4 })
+  local _, second = ds:split { 0.6, 0.4 }
+  t.equal({ #second, second[1].x[1][1][1]:item() }, { 2, 4 })
+end)
+
 test("image_folder: mistakes, and damaged files by name", function(t)
   local e = t.raises(function() data.image_folder "/nowhere/at/all" end)
   t.equal(e.code, "not_found")

@@ -18,7 +18,8 @@ test("the plugin tutorial quotes its plugins as they are", function(t)
   for _, path in ipairs { "tiny_device/tiny_device.cpp", "my_layer/CMakeLists.txt", "my_layer/plugin.cpp",
                           "my_layer/snake_op.cpp", "my_layer/snake_kernel.cpp", "my_layer/softcap_op.cpp",
                           "my_layer/snake_layer.cpp", "my_layer/signum.cpp", "my_data/plugin.cpp",
-                          "my_data/rows.cpp", "my_data/lines.cpp", "my_data/noise.cpp", "my_data/ppm.cpp" } do
+                          "my_data/rows.cpp", "my_data/lines.cpp", "my_data/noise.cpp", "my_data/pictures.cpp",
+                          "my_data/ppm.cpp" } do
     sources = sources .. t.ok(read("examples/plugins/" .. path), path)
   end
   local blocks = 0
