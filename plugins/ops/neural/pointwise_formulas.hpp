@@ -148,7 +148,7 @@ Value poisson_xy(const Terms& t) { return -(log_input(t) ? ones_like(t.y) : reci
 // ---- normal distributions: a is the variance ----
 
 Value at_least_eps(const Terms& t, Value var) {
-  static OpRef op("at_least");
+  static constinit OpRef op("at_least");
   return t.attrs.call(op, var);
 }
 Value variance(const Terms& t) { return at_least_eps(t, t.a); }
@@ -159,7 +159,7 @@ Value gaussian(const Terms& t) {
 }
 Value gaussian_x(const Terms& t) { return (t.x - t.y) / variance(t); }
 Value gaussian_a(const Terms& t) {
-  static OpRef op("gaussian_nll_by_var");
+  static constinit OpRef op("gaussian_nll_by_var");
   return t.attrs.call(op, t.x, t.y, t.a);
 }
 Value gaussian_xx(const Terms& t) { return reciprocal(variance(t)); }

@@ -371,9 +371,9 @@ OpBuilder& declare_by_var() {
   return declare_op("gaussian_nll_by_var")
       .category("neural")
       .doc("(1 - (x - y)^2 / v) / (2 v) with v = at_least(var, eps): the gradient of gaussian_nll_loss by var.")
-      .input("x", kFloating, "prediction, any shape")
-      .input("y", kFloating, "target, a shape that broadcasts")
-      .input("var", kFloating, "variance, a shape that broadcasts")
+      .input("x", kFloating, "prediction, any shape", PG_INPUT_PROMOTE)
+      .input("y", kFloating, "target, a shape that broadcasts", PG_INPUT_PROMOTE)
+      .input("var", kFloating, "variance, a shape that broadcasts", PG_INPUT_PROMOTE)
       .attr<double>("eps", 1e-6, "least variance")
       .runtime()
       .output("z", "the shape that all broadcast to")
@@ -385,12 +385,17 @@ OpBuilder& declare_by_var() {
       })
       .saves("x", "y", "var")
       .grad([](GradContext& g) {
-        static OpRef at_least("at_least");
+        static constinit OpRef at_least("at_least");
         Value off = g.in(0) - g.in(1), v = g.call(at_least, g.in(2));
         Value d = g.dout(0), by_y = d * (off / square(v));
         if (g.needed(0)) g.din(0) = sum_like(-by_y, g.in(0));
         if (g.needed(1)) g.din(1) = sum_like(by_y, g.in(1));
         if (g.needed(2)) g.din(2) = sum_like(d * ((square(off) / v - 0.5) / square(v)), g.in(2));
+      })
+      .decompose([](ExpandContext& e) {
+        static constinit OpRef at_least("at_least");
+        Value off = widen(e.in(0)) - widen(e.in(1)), v = e.call(at_least, widen(e.in(2)));
+        e.out(0) = cast((1.0 - square(off) / v) / v * 0.5, e.in(0).dtype());
       });
 }
 
