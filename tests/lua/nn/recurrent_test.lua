@@ -435,6 +435,7 @@ local MISTAKES = {
   { function() nn.LSTM { 4, 0 } end, "LSTM: hidden_size must be positive, got 0" },
   { function() nn.LSTM { 0, 4 } end, "LSTM: input_size must be positive, got 0" },
   { function() nn.GRU { 4, 5, num_layers = 0 } end, "GRU: num_layers must be positive, got 0" },
+  { function() nn.GRU { 4, 5, num_layers = 4e9 } end, "GRU: num_layers must be at most 10000, got 4e+09" },
   { function() nn.GRU { 4, 5, dropout = 2 } end, "GRU: dropout must lie in [0, 1], got 2" },
   { function() nn.LSTM { 4, 5, proj_size = 5 } end, "LSTM: proj_size must lie in 0..4, below hidden_size, got 5" },
   { function() nn.GRU { 4, 5, proj_size = 2 } end, 'unknown option "proj_size"' },

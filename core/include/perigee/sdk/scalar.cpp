@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -115,10 +115,10 @@ class ScalarParser {
            (std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '-' || text_[at_] == '.');
   }
   ScalarOperand number() {
-    char* end = nullptr;
-    const char* begin = text_.c_str() + at_;
-    double value = std::strtod(begin, &end);
-    if (end == begin) bad("expected a number, found " + found());
+    const char* begin = text_.data() + at_;
+    double value = 0;
+    auto [end, code] = std::from_chars(begin, text_.data() + text_.size(), value);  // strtod asks the locale
+    if (code != std::errc()) bad("expected a number, found " + found());
     at_ += static_cast<size_t>(end - begin);
     return {ScalarOperand::kNumber, false, 0, value};
   }

@@ -93,9 +93,14 @@ local function suffix(layer, direction) return ("_l%d%s"):format(layer - 1, dire
 local function directions(o) return o.bidirectional and 2 or 1 end
 local function out_size(o) return (o.proj_size or 0) > 0 and o.proj_size or o.hidden_size end
 
+local MOST_LAYERS = 10000 -- a number that came from elsewhere is an error, not hours of making parameters
+
 local function make_layers(name, gates)
   return function(self, o)
     common.positive(name, o, "num_layers")
+    if o.num_layers > MOST_LAYERS then
+      common.refuse(name, ("num_layers must be at most %d, got %g"):format(MOST_LAYERS, o.num_layers))
+    end
     if o.dropout < 0 or o.dropout > 1 then
       common.refuse(name, ("dropout must lie in [0, 1], got %g"):format(o.dropout))
     end
