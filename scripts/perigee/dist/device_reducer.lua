@@ -19,6 +19,7 @@ local Reducer = {}
 Reducer.__index = Reducer
 
 local function pg() return require "perigee" end
+local same_list = gradients.same_list
 
 -- What replica k has put into a bucket is what it gives.
 local function close(self, bucket, k)
@@ -33,13 +34,6 @@ local function add_up(self, bucket)
   pg().stream(SUMMING, native.dist.on_devices, native.dist.device_group(self.numbers),
               self.to_all and "all_reduce" or "reduce", "sum", 0, rows, rows)
   for _, flat in ipairs(bucket.flats) do native.dist.mark_done(flat) end
-end
-
-local function same_list(a, b)
-  for i = 1, math.max(#a, #b) do
-    if a[i] ~= b[i] then return false end
-  end
-  return true
 end
 
 -- Starts the buckets that are full, in their order.

@@ -22,6 +22,14 @@ function M.exchange(numbers, group)
   return all:reshape(size, #numbers):totable()
 end
 
+---Whether two lists hold the same values or tensors, one by one.
+function M.same_list(a, b)
+  for i = 1, math.max(#a, #b) do
+    if a[i] ~= b[i] then return false end
+  end
+  return true
+end
+
 ---Those that every process has whole. Of others each has a part, which nobody else has.
 function M.whole_ones(tensors, group)
   local list = {}

@@ -16,6 +16,7 @@ local Reducer = {}
 Reducer.__index = Reducer
 
 local function pg() return require "perigee" end
+local same_list = gradients.same_list
 
 -- ---- while a pass runs ----
 
@@ -150,13 +151,6 @@ local function sum_rest(self, weight)
     if not bucket.over then finish(bucket) end
     gradients.unflatten(bucket, bucket.flat)
   end
-end
-
-local function same_list(a, b)
-  for i = 1, math.max(#a, #b) do
-    if a[i] ~= b[i] then return false end
-  end
-  return true
 end
 
 -- Whether a parameter has become another tensor than its bucket was made for.
