@@ -518,9 +518,10 @@ PGC_API void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);
  * nodes that were so far, which pgc_graph_after_end goes back to. */
 PGC_API int32_t pgc_graph_after(pgc_graph *graph, pgc_tensor *const *tensors, uint32_t count, uint32_t *before);
 PGC_API void pgc_graph_after_end(pgc_graph *graph, uint32_t before);
-/* Decides where everything runs. soft: what cannot be where it was placed goes elsewhere, which the log tells; else an
- * error names all of it. */
-PGC_API int32_t pgc_session_create(pgc_graph *graph, int32_t soft, pgc_session **output);
+/* Decides where everything runs. What cannot be where it was placed is an error that names all of it, or goes elsewhere,
+ * which the log tells. Nodes may be launched as one kernel where a compiler can, unless each is wanted apart. */
+enum { PGC_SESSION_SOFT = 1, PGC_SESSION_APART = 2 };
+PGC_API int32_t pgc_session_create(pgc_graph *graph, uint32_t flags, pgc_session **output);
 PGC_API void pgc_session_release(pgc_session *session);
 /* What a variable of the session holds now, or a constant: the very tensor, to be looked at before the next run. */
 PGC_API int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);

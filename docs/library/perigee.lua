@@ -2454,7 +2454,7 @@ function ParameterList:extend(list) end
 function pg.CheckpointManager(...) end
 
 ---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
----@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean, commit?: table, gpu_options?: table} # graph, log_device_placement, allow_soft_placement, commit, gpu_options
+---@param ... perigee.Graph|{graph: perigee.Graph, log_device_placement?: boolean, allow_soft_placement?: boolean, commit?: table, fuse?: boolean, gpu_options?: table} # graph, log_device_placement, allow_soft_placement, commit, fuse=true, gpu_options
 ---@return perigee.Session
 function pg.Session(...) end
 

@@ -276,10 +276,11 @@ int32_t pgc_graph_after(pgc_graph* graph, pgc_tensor* const* tensors, uint32_t c
   return run("after", [&] { *before = graph_after(graph_of(graph), get(tensors), count); });
 }
 void pgc_graph_after_end(pgc_graph* graph, uint32_t before) { graph_of(graph).after.resize(before); }
-int32_t pgc_session_create(pgc_graph* graph, int32_t soft, pgc_session** output) {
+int32_t pgc_session_create(pgc_graph* graph, uint32_t flags, pgc_session** output) {
   return run("Session", [&] {
     settle();
-    *output = reinterpret_cast<pgc_session*>(new Session(GraphRef::share(&graph_of(graph)), soft != 0));
+    *output = reinterpret_cast<pgc_session*>(new Session(
+        GraphRef::share(&graph_of(graph)), (flags & PGC_SESSION_SOFT) != 0, (flags & PGC_SESSION_APART) == 0));
   });
 }
 void pgc_session_release(pgc_session* session) { delete reinterpret_cast<Session*>(session); }

@@ -332,7 +332,7 @@ pgc_graph *pgc_graph_of(pgc_tensor *tensor);
 void pgc_graph_key(pgc_tensor *tensor, uint64_t key[3]);
 int32_t pgc_graph_after(pgc_graph *graph, pgc_tensor *const *tensors, uint32_t count, uint32_t *before);
 void pgc_graph_after_end(pgc_graph *graph, uint32_t before);
-int32_t pgc_session_create(pgc_graph *graph, int32_t soft, pgc_session **output);
+int32_t pgc_session_create(pgc_graph *graph, uint32_t flags, pgc_session **output);
 void pgc_session_release(pgc_session *session);
 int32_t pgc_session_contents(pgc_session *session, const char *name, pgc_tensor **output);
 const char *pgc_session_placement(pgc_session *session);

@@ -15,6 +15,20 @@ local C
 local entered = ffi.new("int32_t[1]")
 local RETRY = 10
 
+local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
+
+---How far what is recorded may be taken: PERIGEE_COMPILE, as it is now.
+---@return string
+function M.mode(where)
+  local mode = os.getenv "PERIGEE_COMPILE"
+  if mode == nil or mode == "" then return "capture" end
+  if not MODES[mode] then
+    errors.raise("invalid_argument", where,
+                 ("PERIGEE_COMPILE is %q; expected off, plan, fuse, layout or capture"):format(mode))
+  end
+  return mode
+end
+
 ---What M.call takes. fuse: whether several operators may be one kernel; capture: whether a plan may be captured.
 function M.create(fuse, capture)
   local out = ffi.new("pgc_compiled *[1]")

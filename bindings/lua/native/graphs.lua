@@ -216,10 +216,10 @@ function M.contents(session, name)
   return handles.wrap(out[0])
 end
 
----`soft`: what cannot be where it was placed goes elsewhere, else it is an error.
-function M.create_session(graph, soft)
+---`soft`: what cannot be where it was placed goes elsewhere, else it is an error. `fuse`: nodes may be launched as one.
+function M.create_session(graph, soft, fuse)
   local session = ffi.new("pgc_session *[1]")
-  check(C.pgc_session_create(open(graph, "Session"), soft and 1 or 0, session), "Session")
+  check(C.pgc_session_create(open(graph, "Session"), (soft and 1 or 0) + (fuse and 0 or 2), session), "Session")
   return ffi.gc(session[0], C.pgc_session_release)
 end
 

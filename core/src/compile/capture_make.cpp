@@ -48,7 +48,7 @@ void Captured::find_stands(const Plan& plan) {
   for (uint32_t o : plan.loose) {
     const Operand& operand = plan.operands[o];
     if (is_absent(*operand.tensor)) continue;
-    const Place& place = operand.place;
+    const MemoryPlace& place = operand.place;
     auto [it, fresh] = known.try_emplace({place.outside, place.base}, stands_.size());
     if (fresh) {
       Stand& stand = stands_.emplace_back();

@@ -85,7 +85,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   void start_recording();
   uint32_t number_of(Tensor& x);
   uint32_t add_made(Tensor& x, bool view);
-  Place place_of(const Tensor& x);
+  MemoryPlace place_of(const Tensor& x);
   uint32_t operand_of(Tensor* x);
   bool record_call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
                    uint32_t flags, TensorRef* outputs, uint32_t output_count);

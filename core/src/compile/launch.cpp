@@ -101,7 +101,7 @@ void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
   }
   if (!done) allocate(*plan.arena, plan.arena_bytes);
   for (uint32_t o : plan.loose) {
-    const Place& place = plan.operands[o].place;
+    const MemoryPlace& place = plan.operands[o].place;
     Tensor& x = *plan.operands[o].tensor;
     x.storage = place.outside ? tensors_[place.base]->storage : storages_[place.base];
     x.offset = place.offset + (place.outside ? tensors_[place.base]->offset : 0);

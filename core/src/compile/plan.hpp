@@ -9,21 +9,11 @@
 #include <vector>
 
 #include "call/eager.hpp"
-#include "compile/region.hpp"
+#include "fuse/region.hpp"
 
 namespace perigee {
 
-constexpr uint32_t no_number = UINT32_MAX;
-
 class Captured;
-
-// Where a tensor lies: in memory that the call makes (a slot), or in that of a tensor from outside.
-struct Place {
-  uint32_t base = no_number;  // a slot, or the number of a tensor
-  bool outside = false;
-  int64_t offset = 0;  // bytes into the slot, or behind where the tensor begins
-  bool operator==(const Place&) const = default;
-};
 
 enum class History : uint8_t { none, released, alive };
 
@@ -32,7 +22,7 @@ struct TensorPlan {
   bool outside = false;
   MetaRef meta;
   Device* device = nullptr;
-  Place place;        // of one from outside: the first one with this memory, and how far behind it
+  MemoryPlace place;  // of one from outside: the first one with this memory, and how far behind it
   uint8_t leaf = 0;   // of one from outside: whether it requires gradients
   bool view = false;  // made by a view operator of its item's first input
   NodeRef node;       // shows that it has a history, which is over
@@ -71,20 +61,6 @@ struct Item {
   std::vector<uint32_t> with_history;  // tensors from before that have one from now on
 };
 
-// A tensor as launches see it.
-struct Operand {
-  Place place;
-  TensorRef tensor;
-};
-
-struct Launch {
-  SignatureRef signature;  // null: a copy of elements
-  uint32_t item = 0;
-  std::vector<uint32_t> inputs, outputs, raised;  // operands; no_number: absent
-  std::vector<uint8_t> attrs;
-  uint32_t workspace = no_number;  // a slot
-};
-
 struct Slot {
   Device* device = nullptr;
   uint64_t bytes = 0;
@@ -101,11 +77,10 @@ struct PlanStep {
   RegionKernel* kernel = nullptr;
 };
 
-struct Plan {
+// Launches name the items that they serve; one without a signature is a copy of elements.
+struct Plan : Launches {
   std::vector<TensorPlan> tensors;
   std::vector<Item> items;
-  std::vector<Operand> operands;
-  std::vector<Launch> launches;
   std::vector<Slot> slots;
   std::vector<std::pair<uint64_t, uint32_t>> scopes;  // of autocast: dtype elsewhere, and how many types have their own
   std::string barred;                                 // why it is never launched; then it has no items

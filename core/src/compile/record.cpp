@@ -60,7 +60,7 @@ uint32_t Compiled::number_of(Tensor& x) {
   return number;
 }
 
-Place Compiled::place_of(const Tensor& x) {
+MemoryPlace Compiled::place_of(const Tensor& x) {
   if (x.storage && is_mine(x.storage->mark)) {
     const auto base = static_cast<uint32_t>(x.storage->mark & (outside_bit - 1));
     if (!(x.storage->mark & outside_bit)) return {base, false, x.offset};
@@ -80,7 +80,7 @@ uint32_t Compiled::add_made(Tensor& x, bool view) {
   t.view = view && x.view;
   t.node = x.node;
   t.born = has_history(x);
-  Place place = place_of(x);
+  MemoryPlace place = place_of(x);
   recording_->tensors[number].place = place;
   offsets_.resize(number + 1, 0);
   x.mark = serial_ << 24 | number;
@@ -89,7 +89,7 @@ uint32_t Compiled::add_made(Tensor& x, bool view) {
 
 uint32_t Compiled::operand_of(Tensor* x) {
   if (x == nullptr || !x->storage) return no_number;
-  const Place place = place_of(*x);
+  const MemoryPlace place = place_of(*x);
   auto [it, fresh] = known_operands_.try_emplace({place.base, place.outside, place.offset, x->meta.get()}, 0);
   if (fresh) {
     it->second = static_cast<uint32_t>(recording_->operands.size());

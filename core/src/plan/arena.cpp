@@ -10,6 +10,7 @@ constexpr uint32_t no_slot = PreparedRun::none;
 
 struct Planner {
   const PreparedRun& p;
+  const JoinedSteps* joined;
   struct Memory : Lifetime {
     Device* device = nullptr;
     bool wanted = true;
@@ -64,22 +65,63 @@ struct Planner {
         memories[memory_of[slot]].last = last[slot];
         continue;
       }
-      memory_of[slot] = static_cast<uint32_t>(memories.size());
-      Memory& m = memories.emplace_back();
-      m.bytes = static_cast<uint64_t>(meta->bytes);
-      m.first = step;
-      m.last = last[slot];
-      m.device = s.device;
+      add_memory(slot, *meta, step, s.device);
     }
+  }
+
+  void add_memory(uint32_t slot, const Meta& meta, uint32_t step, Device* device) {
+    memory_of[slot] = static_cast<uint32_t>(memories.size());
+    Memory& m = memories.emplace_back();
+    m.bytes = static_cast<uint64_t>(meta.bytes);
+    m.first = step;
+    m.last = last[slot];
+    m.device = device;
+  }
+
+  // What a piece makes has its place from the first of its steps on; it may be that of what is read by nobody after the
+  // last.
+  void add_piece(const JoinedSteps::Piece& piece) {
+    const RegionKernel& kernel = *piece.kernel;
+    uint64_t free = ~uint64_t{0};  // inputs that no output has taken yet
+    for (size_t k = 0; k < kernel.output_operands.size(); k++) {
+      const uint32_t slot = kernel.output_operands[k];
+      const Tensor& made = *joined->described(slot);
+      if (last[slot] == no_slot || !made.device->synchronous) continue;
+      whole[slot] = made.meta;
+      for (size_t j = 0; j < kernel.input_operands.size() && j < 64 && memory_of[slot] == no_slot; j++) {
+        const uint64_t bit = uint64_t{1} << j;
+        const uint32_t source = kernel.input_operands[j], from = memory_of[source];
+        if (!(kernel.overwrites[k] & free & bit) || from == no_slot || !memories[from].wanted) continue;
+        if (memories[from].last != piece.last || whole[source].get() != made.meta.get() || !made.meta->dense) continue;
+        memory_of[slot] = from;
+        memories[from].last = last[slot];
+        free &= ~bit;
+      }
+      if (memory_of[slot] == no_slot) add_memory(slot, *made.meta, piece.first, made.device);
+    }
+  }
+
+  // Whether a step is told of with others.
+  bool add_joined(uint32_t step) {
+    if (joined == nullptr || joined->role(step) == JoinedSteps::Role::alone) return false;
+    const JoinedSteps::Piece* piece = joined->piece(step);
+    if (joined->role(step) == JoinedSteps::Role::first && piece != nullptr) add_piece(*piece);
+    return true;
   }
 
   void run(const std::vector<const Signature*>& known) {
     last.assign(p.slot_count, no_slot);
     memory_of.assign(p.slot_count, no_slot);
     whole.resize(p.slot_count);
-    for (uint32_t i = 0; i < p.steps.size(); i++)
-      for (uint32_t slot : p.ends(p.steps[i])) last[slot] = i;
     for (uint32_t i = 0; i < p.steps.size(); i++) {
+      if (joined != nullptr) {
+        for (uint32_t slot : joined->ends()[i]) last[slot] = i;
+      } else {
+        for (uint32_t slot : p.ends(p.steps[i])) last[slot] = i;
+      }
+    }
+    for (uint32_t i = 0; i < p.steps.size(); i++) {
+      if (add_joined(i)) continue;
       if (known[i] == nullptr) {
         for (uint32_t slot : p.inputs(p.steps[i])) leave_out(slot);
       } else if (known[i]->how == How::view) {
@@ -91,11 +133,19 @@ struct Planner {
   }
 };
 
+std::string joined_text(const JoinedSteps& joined, uint32_t step) {
+  const JoinedSteps::Piece* piece = joined.piece(step);
+  if (piece == nullptr) return ", wanted by nobody";
+  if (joined.role(step) != JoinedSteps::Role::last) return pg::format(", within step %u", piece->last + 1);
+  return pg::format(", as one kernel of %zu steps by %s", piece->region->view.nodes.size(),
+                    piece->region->by->name.c_str());
+}
+
 }  // namespace
 
-void RunArena::lay_out(const PreparedRun& p, const std::vector<const Signature*>& known) {
+void RunArena::lay_out(const PreparedRun& p, const std::vector<const Signature*>& known, const JoinedSteps* joined) {
   clear();
-  Planner planner{p};
+  Planner planner{p, joined};
   planner.run(known);
   std::vector<Lifetime> list;
   std::vector<uint32_t> index(planner.memories.size(), no_slot);
@@ -123,13 +173,16 @@ void RunArena::lay_out(const PreparedRun& p, const std::vector<const Signature*>
 }
 
 std::string RunArena::text(const Graph& g, const PreparedRun& p, const std::vector<const Signature*>& known,
-                           bool laid_out, uint64_t moved) const {
-  uint32_t kernels = 0, views = 0, copies = 0, placed = 0;
+                           const JoinedSteps* joined, bool laid_out, uint64_t moved) const {
+  uint32_t kernels = 0, views = 0, copies = 0, placed = 0, regions = 0;
   std::string lines;
   for (size_t i = 0; i < p.steps.size(); i++) {
     const PreparedRun::Step& step = p.steps[i];
     const bool view = !step.move && known[i] != nullptr && known[i]->how == How::view;
-    (step.move ? copies : view ? views : kernels)++;
+    const bool alone = joined == nullptr || joined->role(static_cast<uint32_t>(i)) == JoinedSteps::Role::alone;
+    const bool region = !alone && joined->role(static_cast<uint32_t>(i)) == JoinedSteps::Role::last;
+    if (alone) (step.move ? copies : view ? views : kernels)++;
+    if (region && joined->piece(static_cast<uint32_t>(i)) != nullptr) kernels++, regions++;
     lines += "  ";
     if (step.move) {
       lines += "copy to " + step.place->name;
@@ -138,6 +191,7 @@ std::string RunArena::text(const Graph& g, const PreparedRun& p, const std::vect
       lines += n.name + (n.control ? "" : std::string(" (") + n.op->info->name + ")");
       if (step.place != nullptr) lines += " on " + step.place->name;
       if (view) lines += ", a view";
+      if (!alone) lines += joined_text(*joined, static_cast<uint32_t>(i));
     }
     for (uint32_t slot : p.outputs(step)) {
       const Tensor* t = slot != no_slot ? at(slot) : nullptr;
@@ -152,8 +206,9 @@ std::string RunArena::text(const Graph& g, const PreparedRun& p, const std::vect
   std::string memory = laid_out ? pg::format("memory %llu bytes for %u values, %llu live at once, %llu without reuse",
                                              count(bytes), placed, count(bound), count(separate))
                                 : std::string("memory is laid out when sizes come a second time");
-  return pg::format("%zu steps: %u kernels, %u views, %u copies between devices of %llu bytes; ", p.steps.size(),
-                    kernels, views, copies, count(moved)) +
+  const std::string several = regions > 0 ? pg::format(" (%u of several steps)", regions) : std::string();
+  return pg::format("%zu steps: %u kernels%s, %u views, %u copies between devices of %llu bytes; ", p.steps.size(),
+                    kernels, several.c_str(), views, copies, count(moved)) +
          memory + "\n" + lines;
 }
 

@@ -68,7 +68,8 @@ struct ControlRunner::Part {
   std::unique_ptr<Runner> runner{};
 
   // `output_of`: whether a result of the body is asked for.
-  Part(const Control::Body& body, const std::vector<uint8_t>& asked, std::shared_ptr<const Placement> placement) {
+  Part(const Control::Body& body, const std::vector<uint8_t>& asked, std::shared_ptr<const Placement> placement,
+       bool fuses) {
     for (uint32_t i = 0; i < body.arguments.size(); i++) {
       if (body.arguments[i] == Control::none) continue;
       inputs.push_back(i);
@@ -84,7 +85,7 @@ struct ControlRunner::Part {
         fetches.push_back(body.results[k]);
       }
     }
-    runner = std::make_unique<Runner>(*body.graph, fetches, feeds, std::move(placement));
+    runner = std::make_unique<Runner>(*body.graph, fetches, feeds, std::move(placement), fuses);
   }
 
   // `given`: by input of the node; `made`: by output.
@@ -98,7 +99,7 @@ struct ControlRunner::Part {
 };
 
 ControlRunner::ControlRunner(const Graph& g, uint32_t node, const std::vector<uint8_t>& wanted,
-                             const Placement* placement)
+                             const Placement* placement, bool fuses)
     : control_(g.nodes[node].control),
       input_count_(static_cast<uint32_t>(g.nodes[node].inputs.size())),
       wanted_(wanted) {
@@ -113,7 +114,7 @@ ControlRunner::ControlRunner(const Graph& g, uint32_t node, const std::vector<ui
     bool condition = c.kind == ControlKind::loop && b == 0;
     parts_.push_back(std::make_unique<Part>(c.bodies[b],
                                             condition ? std::vector<uint8_t>(c.bodies[b].results.size(), 1) : asked,
-                                            placement != nullptr ? placement->bodies.at(node)[b] : nullptr));
+                                            placement != nullptr ? placement->bodies.at(node)[b] : nullptr, fuses));
   }
 }
 ControlRunner::~ControlRunner() = default;

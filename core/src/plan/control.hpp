@@ -11,7 +11,8 @@ namespace perigee {
 class ControlRunner {
  public:
   // `wanted`: by output of the node, whether somebody asks for it. What it needs to know of the graph it copies.
-  ControlRunner(const Graph& g, uint32_t node, const std::vector<uint8_t>& wanted, const Placement* placement);
+  ControlRunner(const Graph& g, uint32_t node, const std::vector<uint8_t>& wanted, const Placement* placement,
+                bool fuses);
   // By input and output of the node; outputs that nobody asked for stay empty. `sizes`: what is known of sizes. Errors
   // name the node of the body that failed, or this one.
   void run(Tensor* const* inputs, const Bindings& sizes, TensorRef* outputs);

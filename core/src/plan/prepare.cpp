@@ -210,14 +210,14 @@ struct Preparer {
     p.steps.push_back(s);
   }
 
-  void run(std::span<const uint32_t> fetches, std::span<const uint32_t> feeds, bool effects) {
+  void run(std::span<const uint32_t> fetches, std::span<const uint32_t> feeds) {
     slot_of.assign(g.values.size(), none);
     fed.assign(g.values.size(), 0);
     needed.assign(g.nodes.size(), 0);
     for (uint32_t id : feeds) fed[id] = 1;
     for (uint32_t id : fetches) need(id, home(id));
     for (uint32_t n : g.ordered)
-      if (effects && !g.nodes[n].outputs.empty()) need(g.nodes[n].outputs[0], nullptr);
+      if (!g.nodes[n].outputs.empty()) need(g.nodes[n].outputs[0], nullptr);
     // A variable keeps the last value of its own that the run makes, which is what a fetch of the variable gives.
     std::unordered_map<uint32_t, uint32_t> updated;
     for (const WrittenValue& w : g.written) {
@@ -283,9 +283,9 @@ std::vector<uint8_t> marked(const Graph& g, std::span<const uint32_t> values) {
 }  // namespace
 
 PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-                        const Placement* placement, bool effects) {
+                        const Placement* placement) {
   Preparer preparer{g, placement};
-  preparer.run(fetches, feeds, effects);
+  preparer.run(fetches, feeds);
   return std::move(preparer.p);
 }
 

@@ -76,10 +76,10 @@ struct PreparedRun {
 };
 
 // `fetches` and `feeds` are values of the graph. Throws for placeholders that are needed and not fed. Nodes with
-// ordered effects are needed in any case, unless `effects` says otherwise. Without a placement all is where it was
+// ordered effects are needed in any case. Without a placement (NULL) all is where it was
 // recorded.
 PreparedRun prepare_run(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-                        const Placement* placement = nullptr, bool effects = true);
+                        const Placement* placement);
 // Of values that `later` needs, those that are made on the way to `now`; those of `known` need nothing.
 std::vector<uint32_t> made_on_the_way(const Graph& g, std::span<const uint32_t> now, std::span<const uint32_t> later,
                                       std::span<const uint32_t> known);

@@ -9,6 +9,7 @@
 #include "call/interposers.hpp"
 #include "plan/arena.hpp"
 #include "plan/control.hpp"
+#include "plan/joined.hpp"
 #include "tensor/dims.hpp"
 
 namespace perigee {
@@ -46,34 +47,39 @@ struct Runner::Frame {
     bool moved = false;          // to another device than it was recorded on
     bool plain = false;          // nothing but the kernel is left to launch, with the attributes at
     const uint8_t* bytes = nullptr;
+    std::vector<KnownStep::Shared> shared;
   };
 
   const Graph& g;
   const PreparedRun& p;
   const Placement* placement;
   const std::vector<std::unique_ptr<ControlRunner>>& controls;
-  std::vector<TensorRef> values{};   // by slot
-  std::vector<uint8_t> borrowed{};   // by slot: memory that is not the run's to write into
-  std::vector<Known> known{};        // by step
-  std::vector<MetaRef> fed{};        // the descriptions of the last run's feeds
-  Bindings fed_sizes{}, bindings{};  // what the feeds tell; what is known now
-  Bindings sizes_around{};           // of a body
-  uint64_t sizes = 0;                // counts changes of them
-  bool complete = false;             // the last run succeeded
-  bool learnt = false;               // all sizes are those of that run
-  uint64_t generation = 0;           // of signatures
-  std::vector<TensorRef> spare{};    // of the run under way: made by it, and no longer read
+  const bool fuses;
+  std::vector<TensorRef> values{};        // by slot
+  std::vector<uint8_t> borrowed{};        // by slot: memory that is not the run's to write into
+  std::vector<Known> known{};             // by step
+  std::vector<MetaRef> fed{};             // the descriptions of the last run's feeds
+  std::vector<MetaRef> held{};            // and of its variables
+  Bindings fed_sizes{}, bindings{};       // what the feeds tell; what is known now
+  Bindings sizes_around{};                // of a body
+  uint64_t sizes = 0;                     // counts changes of them
+  bool complete = false;                  // the last run succeeded
+  bool learnt = false;                    // all sizes are those of that run
+  uint64_t generation = 0;                // of signatures
+  std::vector<TensorRef> spare{};         // of the run under way: made by it, and no longer read
+  std::unique_ptr<JoinedSteps> joined{};  // NULL: every step is launched by itself
   RunArena arena{};
   uint64_t laid_out = 0;     // the arena is that of these `sizes`; 0: of none
   uint64_t moved_bytes = 0;  // to other devices
 
   Frame(const Graph& graph, const PreparedRun& prepared, const Placement* placed,
-        const std::vector<std::unique_ptr<ControlRunner>>& control_runners)
-      : g(graph), p(prepared), placement(placed), controls(control_runners) {
+        const std::vector<std::unique_ptr<ControlRunner>>& control_runners, bool joins)
+      : g(graph), p(prepared), placement(placed), controls(control_runners), fuses(joins) {
     values.resize(p.slot_count);
     borrowed.resize(p.slot_count, 0);
     known.resize(p.steps.size());
     fed.resize(p.feeds.size());
+    held.resize(p.variables.size());
   }
 
   // ---- sources ----
@@ -109,9 +115,10 @@ struct Runner::Frame {
   }
 
   // What the feeds say of sizes. Nothing new where they look as they did in the last run.
-  void bind(Tensor* const* feeds, const Bindings* around) {
-    bool same = complete && (around == nullptr || *around == sizes_around);
+  void bind(Tensor* const* feeds, const TensorRef* variables, const Bindings* around) {
+    bool same = complete && (around == nullptr || *around == sizes_around) && !ambient().detect_anomaly;
     for (size_t i = 0; i < p.feeds.size() && same; i++) same = fed[i].get() == feeds[i]->meta.get();
+    for (size_t i = 0; i < p.variables.size() && same; i++) same = held[i].get() == variables[i]->meta.get();
     complete = false;  // until the run is over
     if (!same) {
       fed_sizes.clear();
@@ -122,6 +129,7 @@ struct Runner::Frame {
         check_sizes(g.values[p.feeds[i].value], *feeds[i]->meta);
         fed[i] = feeds[i]->meta;
       }
+      for (size_t i = 0; i < p.variables.size(); i++) held[i] = variables[i]->meta;
     }
     learnt = same && !p.dynamic;
     if (learnt) return;
@@ -273,10 +281,61 @@ struct Runner::Frame {
       throw told(g.nodes[step.node], e);
     }
     borrowed[target] = 0;
-    end(step);
   }
 
-  void run_step(size_t index) {
+  // What is made within a kernel may be asked for its description.
+  void describe_left_out() {
+    if (joined == nullptr) return;
+    for (uint32_t slot = 0; slot < p.slot_count; slot++)
+      if (joined->is_left_out(slot)) values[slot] = joined->described(slot);
+  }
+
+  // What a step that is not alone does where it stands.
+  void run_joined(uint32_t index) {
+    const JoinedSteps::Piece* piece = joined->piece(index);
+    if (piece == nullptr || joined->role(index) == JoinedSteps::Role::inner) return;
+    const GraphNode& n = g.nodes[p.steps[index].node];
+    const RegionKernel& kernel = *piece->kernel;
+    try {
+      if (joined->role(index) == JoinedSteps::Role::first) {
+        for (uint32_t slot : kernel.output_operands) {
+          const Tensor& like = *joined->described(slot);
+          values[slot] = memory_for(slot, *like.device, like.meta);
+          borrowed[slot] = 0;
+        }
+        return;
+      }
+      for (uint32_t slot : kernel.input_operands) lie_as(slot, *joined->described(slot));
+      Scoped<const char*> origin(ambient().origin, n.origin);
+      joined->launch(*piece, values);
+    } catch (const pg::Error& e) {
+      throw told(n, e);
+    }
+  }
+
+  // What comes from steps that are more than one call may lie in another order than in the run before.
+  void lie_as(uint32_t slot, const Tensor& like) {
+    if (values[slot]->meta.get() == like.meta.get()) return;
+    TensorRef copy = make_dense(*like.device, like.meta);
+    copy_into(*copy, *values[slot], "copy");
+    values[slot] = std::move(copy);
+    borrowed[slot] = 0;
+  }
+
+  void run_step(uint32_t index) {
+    if (joined != nullptr && joined->role(index) != JoinedSteps::Role::alone) {
+      run_joined(index);
+    } else {
+      run_alone(index);
+    }
+    if (joined != nullptr) {
+      end(joined->ends()[index]);
+    } else {
+      end(p.ends(p.steps[index]));
+    }
+  }
+
+  void run_alone(size_t index) {
     const PreparedRun::Step& step = p.steps[index];
     if (step.move) return run_move(step);
     if (known[index].plain && learnt) {
@@ -302,10 +361,14 @@ struct Runner::Frame {
         place_node(n, step, inputs.data(), k.bytes, k, outputs.data());
         k.plain = k.signature->plain && !k.moved && step.bound_count == 0;
       }
+      if (!learnt) known[index].shared.clear();
       auto slots = p.outputs(step);
       for (uint32_t i = 0; i < step.output_count; i++) {
         if (slots[i] == none || !outputs[i]) continue;
-        if (!learnt) learn(g.values[n.outputs[i]], *outputs[i]->meta);
+        if (!learnt) {
+          learn(g.values[n.outputs[i]], *outputs[i]->meta);
+          note_shared(known[index], i, *outputs[i], inputs);
+        }
         values[slots[i]] = std::move(outputs[i]);
         borrowed[slots[i]] = 0;
       }
@@ -314,7 +377,15 @@ struct Runner::Frame {
     } catch (const pg::Error& e) {
       throw told(n, e);
     }
-    end(step);
+  }
+
+  // Whose memory an output lies in.
+  static void note_shared(Known& k, uint32_t output, const Tensor& made, const SmallVector<Tensor*, 8>& inputs) {
+    for (uint32_t i = 0; i < inputs.size() && made.storage; i++) {
+      if (inputs[i] == nullptr || inputs[i]->storage.get() != made.storage.get()) continue;
+      k.shared.push_back({output, i, made.offset - inputs[i]->offset});
+      return;
+    }
   }
 
   // What most steps of most runs are. False, and nothing has happened, where the inputs are not those of the last run.
@@ -344,7 +415,6 @@ struct Runner::Frame {
     } catch (const pg::Error& e) {
       throw told(g.nodes[step.node], e);
     }
-    end(step);
     return true;
   }
 
@@ -367,9 +437,13 @@ struct Runner::Frame {
     return make_dense(device, meta);
   }
 
-  void end(const PreparedRun::Step& step) {
-    for (uint32_t slot : p.ends(step)) {
+  void end(std::span<const uint32_t> slots) {
+    for (uint32_t slot : slots) {
       TensorRef& v = values[slot];
+      if (!v->storage) {  // made within a kernel, and only described
+        v = nullptr;
+        continue;
+      }
       // Forms of its contents that kernels keep beside a tensor end with it.
       bool reusable = spare.size() < most_spare && v->refs.load(std::memory_order_relaxed) == 1 && owns(slot) &&
                       v->device->synchronous && v->storage->kept == nullptr;
@@ -433,18 +507,36 @@ struct Runner::Frame {
     return list;
   }
 
-  // The second run of the same sizes knows from the first what there is to place.
+  // Which steps are one call that does nothing but make its results, of what it is shown with contents.
+  std::vector<KnownStep> steps_known() const {
+    std::vector<KnownStep> list(p.steps.size());
+    for (size_t i = 0; i < list.size(); i++) {
+      const PreparedRun::Step& step = p.steps[i];
+      const Known& k = known[i];
+      list[i].shared = &k.shared;
+      if (!k.signature || k.moved) continue;
+      list[i].signature = k.signature.get();
+      list[i].attrs = k.bytes;
+      list[i].joins = k.signature->how != How::view && step.bound_count == 0 && step.write_count == 0;
+      for (const PreparedRun::Write& w : p.writes_of(step)) list[i].joins &= p.inputs(step)[w.input] == none;
+    }
+    return list;
+  }
+
+  // The second run of the same sizes knows from the first what there is to place, and what can be joined.
   void lay_out() {
-    if (!learnt) arena.clear(), laid_out = 0;
+    if (!learnt) arena.clear(), joined = nullptr, laid_out = 0;
     if (!learnt || laid_out == sizes) return;
-    arena.lay_out(p, signatures());
+    joined = fuses ? std::make_unique<JoinedSteps>(p, steps_known()) : nullptr;
+    if (joined != nullptr && joined->empty()) joined = nullptr;
+    arena.lay_out(p, signatures(), joined.get());
     laid_out = sizes;
   }
 
   void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
            const Bindings* around) {
     look_for_new_kernels();
-    bind(feeds, around);
+    bind(feeds, variables, around);
     moved_bytes = 0;
     lay_out();
     struct Held {
@@ -453,7 +545,8 @@ struct Runner::Frame {
       ~Held() { arena.release(); }
     } held(arena);
     take_sources(feeds, variables);
-    for (size_t i = 0; i < p.steps.size(); i++) run_step(i);
+    describe_left_out();
+    for (uint32_t i = 0; i < p.steps.size(); i++) run_step(i);
     for (size_t i = 0; i < p.fetches.size(); i++) results[i] = handed_out(p.fetches[i]);
     for (size_t i = 0; i < p.commits.size(); i++) commits[i] = handed_out(p.commits[i].taken);
     complete = true;
@@ -479,17 +572,18 @@ struct Runner::Lease {
 };
 
 Runner::Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-               std::shared_ptr<const Placement> placement, bool effects)
+               std::shared_ptr<const Placement> placement, bool fuses)
     : graph_(g),
       placement_(std::move(placement)),
-      prepared_(prepare_run(g, fetches, feeds, placement_.get(), effects)) {
+      fuses_(fuses),
+      prepared_(prepare_run(g, fetches, feeds, placement_.get())) {
   controls_.resize(prepared_.steps.size());
   for (size_t i = 0; i < prepared_.steps.size(); i++) {
     const PreparedRun::Step& step = prepared_.steps[i];
     if (step.move || !g.nodes[step.node].control) continue;
     std::vector<uint8_t> wanted;
     for (uint32_t slot : prepared_.outputs(step)) wanted.push_back(slot != PreparedRun::none);
-    controls_[i] = std::make_unique<ControlRunner>(g, step.node, wanted, placement_.get());
+    controls_[i] = std::make_unique<ControlRunner>(g, step.node, wanted, placement_.get(), fuses_);
   }
 }
 Runner::~Runner() = default;
@@ -498,7 +592,7 @@ std::string Runner::text() {
   std::lock_guard lock(mutex_);
   if (idle_.empty()) return "is running for the first time\n";
   const Frame& f = *idle_.back();
-  return f.arena.text(graph_, prepared_, f.signatures(), f.laid_out != 0, f.moved_bytes);
+  return f.arena.text(graph_, prepared_, f.signatures(), f.joined.get(), f.laid_out != 0, f.moved_bytes);
 }
 
 void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
@@ -513,7 +607,7 @@ void Runner::run(Tensor* const* feeds, const TensorRef* variables, TensorRef* re
   Scoped<int32_t> no_scope(ambient().device, -1);
   ProfileSpan span;
   Lease lease(*this);
-  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, placement_.get(), controls_);
+  if (!lease.frame) lease.frame = std::make_unique<Frame>(graph_, prepared_, placement_.get(), controls_, fuses_);
   lease.frame->run(feeds, variables, results, commits, around);
   span.done(ProfileKind::plan, "run of a graph", -1);
 }

@@ -19,9 +19,9 @@ class ControlRunner;  // control.hpp
 class Runner {
  public:
   // `fetches` and `feeds`: values of the graph. Throws for placeholders that are needed and not fed.
-  // Without a placement all is where it was recorded.
+  // Without a placement all is where it was recorded. `fuses`: whether steps may be launched as one kernel.
   Runner(const Graph& g, std::span<const uint32_t> fetches, std::span<const uint32_t> feeds,
-         std::shared_ptr<const Placement> placement = nullptr, bool effects = true);
+         std::shared_ptr<const Placement> placement, bool fuses);
   ~Runner();
   const PreparedRun& prepared() const { return prepared_; }
   // `feeds`: eager tensors, in the order in which their values were given; never written to. `variables`: what those of
@@ -39,6 +39,7 @@ class Runner {
   struct Lease;
   const Graph& graph_;
   const std::shared_ptr<const Placement> placement_;
+  const bool fuses_;
   const PreparedRun prepared_;
   std::vector<std::unique_ptr<ControlRunner>> controls_;  // by step; NULL: no node that owns bodies
   std::mutex mutex_;

@@ -26,7 +26,9 @@ TensorRef first_value(const GraphValue& v, Device& place) {
 
 }  // namespace
 
-Session::Session(GraphRef graph, bool soft) : graph_(std::move(graph)), soft_(soft) { take_in(); }
+Session::Session(GraphRef graph, bool soft, bool fuses) : graph_(std::move(graph)), soft_(soft), fuses_(fuses) {
+  take_in();
+}
 
 // Under the lock, but for the constructor.
 void Session::take_in() {
@@ -95,7 +97,7 @@ std::shared_ptr<Runner> Session::find_runner(std::vector<uint32_t> fetches, std:
     return it->runner;
   }
   take_in();
-  auto runner = std::make_shared<Runner>(g, fetches, feeds, placement_);
+  auto runner = std::make_shared<Runner>(g, fetches, feeds, placement_, fuses_);
   if (prepared_.size() == max_prepared) prepared_.pop_back();
   prepared_.push_front({std::move(fetches), std::move(feeds), g.revision, runner});
   return runner;

@@ -19,8 +19,8 @@ namespace perigee {
 class Session {
  public:
   // Decides where everything runs: throws, naming all of it, where the script wishes what is impossible, or moves that
-  // and says so in the log (`soft`).
-  explicit Session(GraphRef graph, bool soft = false);
+  // and says so in the log (`soft`). `fuses`: whether nodes may be launched as one kernel, where a compiler can.
+  Session(GraphRef graph, bool soft, bool fuses);
   // fetches and feeds are tensors of the graph. A variable that is fetched is what it holds after the run, and does not
   // ask for its updates; its updated value does. Variables take their last values when the run has succeeded; a run
   // that fails leaves them as they were.
@@ -67,7 +67,7 @@ class Session {
   std::shared_ptr<const Placement> placed();
 
   GraphRef graph_;
-  const bool soft_;
+  const bool soft_, fuses_;
   std::mutex updating_;  // held by a run that writes variables
   std::mutex mutex_;     // of what follows, never while something is computed
   std::shared_ptr<Placement> placement_;

@@ -4,6 +4,8 @@
 // become float32 in the copies that the layout needs anyway.
 #include "conv/conv_onednn.hpp"
 
+#include "linalg/work.hpp"
+
 namespace pg::cpu {
 namespace {
 
@@ -66,7 +68,8 @@ OnednnConvolution::OnednnConvolution(const ConvShape& s, onednn::DataType type, 
       image_(s.in_count()),
       bias_(s.bias),
       one_thread_(s.alone || deterministic() ||
-                  s.n * s.o * s.out_count() * std::max(s.c / s.groups, kFewest) * s.taps() <= onednn::kSmallWork) {
+                  work_of({s.n, s.o, s.out_count(), std::max(s.c / s.groups, kFewest), s.taps()}) <=
+                      onednn::kSmallWork) {
   onednn::OneThread guard(one_thread_);
   const bool sums = s.alone && s.kind == ConvKind::kWeightGradient;
   onednn::DataType own = onednn::data_type(s.dtype), filters = sums ? onednn::DataType::f32 : type;

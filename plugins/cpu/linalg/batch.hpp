@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "linalg/product.hpp"
+#include "linalg/work.hpp"
 
 namespace pg::cpu {
 
@@ -23,7 +24,7 @@ inline BatchOffset batch_offset(const ProductShape& s, int64_t index) {
 
 // Whether the threads share out whole products of the batch; otherwise each product is shared out among them.
 inline bool split_by_batch(const ProductShape& s, int64_t threads) {
-  int64_t count = s.batch_count(), work = s.m * s.n * s.k;
+  int64_t count = s.batch_count(), work = work_of({s.m, s.n, s.k});
   return threads > 1 && count > 1 && (count >= 4 * threads || work < 200000);
 }
 

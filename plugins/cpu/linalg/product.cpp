@@ -10,6 +10,7 @@
 #include "linalg/product.hpp"
 
 #include "linalg/repeated.hpp"
+#include "linalg/work.hpp"
 #include "onednn/onednn.hpp"
 
 namespace pg::cpu {
@@ -50,7 +51,7 @@ bool gathers_slowly(const ProductShape& s) {
 // Whether own loops beat a library's call: multiplications of one matrix. With AVX-512, which they do not use, the
 // library is ahead sooner, and so it is where b's columns have to be gathered for few rows.
 bool is_small(const ProductShape& s) {
-  int64_t work = s.m * s.n * s.k;
+  int64_t work = work_of({s.m, s.n, s.k});
   if (s.dtype != PG_F32 && s.dtype != PG_F64) return work <= (s.b.column == 1 ? 8000 : 4096);
   if (s.b.column != 1 && (s.m < 8 || s.n * s.k > 2048)) return work <= 4096;
   return work <= (onednn::has_avx512() ? 8000 : 36000);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "linalg/blas.hpp"
+#include "linalg/work.hpp"
 #include "onednn/onednn.hpp"
 
 namespace pg::cpu {
@@ -77,7 +78,7 @@ class SgemmProduct final : public Product {
     auto* bias = s_.bias ? static_cast<const float*>(data.bias) : nullptr;
     // A bias is what c starts from: no pass of its own over the finished result.
     if (panel_slices_ > 0) return multiply_panels(a, b, c, bias, static_cast<float*>(scratch.take(0)));
-    onednn::OneThread guard(s_.m * s_.n * s_.k <= onednn::kSmallWork);
+    onednn::OneThread guard(work_of({s_.m, s_.n, s_.k}) <= onednn::kSmallWork);
     if (s_.batch.empty()) return onednn::check(multiply(a, b, c, bias), "dnnl_sgemm");
     std::atomic<int> failure{dnnl_success};  // nothing may be thrown inside the loop
     for_batch(s_, slices_, [&](int64_t, BatchOffset at) {

@@ -5,6 +5,7 @@
 
 #include "linalg/isa.hpp"
 #include "linalg/product.hpp"
+#include "linalg/work.hpp"
 
 namespace pg::cpu {
 namespace {
@@ -25,7 +26,7 @@ class SmallProduct final : public Product {
          *bias = static_cast<const T*>(data.bias);
     auto* c = static_cast<T*>(data.c);
     if (s_.batch.empty()) return one(a, b, bias, c);
-    int64_t count = 1, work = s_.m * s_.n * s_.k;
+    int64_t count = 1, work = work_of({s_.m, s_.n, s_.k});
     for (const BatchAxis& axis : s_.batch) count *= axis.size;
     parallel_for(count, kGrain / work + 1, [=, this](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {

@@ -18,19 +18,6 @@ local read = native.signature("compile", {
   { "frozen", "boolean", default = false, doc = "whether later calls skip the function" },
 })
 
-local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
-
--- PERIGEE_COMPILE, looked at when a function is compiled.
-local function mode_of()
-  local mode = os.getenv "PERIGEE_COMPILE"
-  if mode == nil or mode == "" then return "capture" end
-  if not MODES[mode] then
-    native.raise("invalid_argument", "compile",
-                 ("PERIGEE_COMPILE is %q; expected off, plan, fuse, layout or capture"):format(mode))
-  end
-  return mode
-end
-
 ---pg.compile(fn, options): a function that does what fn does, with the same bits. fn runs at every call; what it asks
 ---for is compared with plans of earlier calls, and where it is the same, the plan's kernels are launched in one go, in
 ---memory that was laid out once. A call is a pg.scope: what fn returns or keeps stays. The first call runs as always,
@@ -52,7 +39,7 @@ local function compile(...)
   end
   local by = "the compiled function of " .. (native.script_line() or "?")
   local scope = pg.scope and native.scope -- which comes with it
-  local self = { fn = inner, mode = mode_of(), fuse = o.fuse, by = by, scope = scope }
+  local self = { fn = inner, mode = compiled.mode "compile", fuse = o.fuse, by = by, scope = scope }
   self.captures = o.capture and self.mode == "capture"
   if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan", self.captures) end
   return setmetatable(self, Compiled)

@@ -67,6 +67,8 @@ local read_session = native.signature("Session", {
   { "allow_soft_placement", "boolean", named = true,
     doc = "runs on another device what cannot be where it was placed; a warning names each. Otherwise one error does" },
   { "commit", "table", named = true, doc = "a model that session:close() writes what was learnt back into" },
+  { "fuse", "boolean", default = true, named = true,
+    doc = "whether nodes may be joined into one kernel where a plugin can; PERIGEE_COMPILE=off or plan: nowhere" },
   { "gpu_options", "table", named = true,
     doc = "allow_growth and per_process_gpu_memory_fraction: pg.config's settings, of the process" } })
 ---Runs a graph: `pg.Session{g}`, then session:run("y", { x = ... }).
@@ -77,7 +79,10 @@ local function new_session(...)
     native.raise("invalid_argument", "Session", "needs a graph from pg.graph")
   end
   if o.gpu_options then set_gpu_options(o.gpu_options) end
-  local self = setmetatable({ graph = o.graph, native = graphs.create_session(o.graph.native, o.allow_soft_placement),
+  local mode = native.compiled.mode "Session"
+  local fuse = o.fuse and mode ~= "off" and mode ~= "plan"
+  local session = graphs.create_session(o.graph.native, o.allow_soft_placement, fuse)
+  local self = setmetatable({ graph = o.graph, native = session,
                               committed = o.commit or false, names = {}, seen = {} }, Session)
   if o.commit then variables_of(self, "Session", o.commit) end
   if o.log_device_placement then io.stderr:write(self:placement()) end

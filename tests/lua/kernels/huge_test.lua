@@ -40,6 +40,11 @@ for name, code in pairs {
   ["interpolate planes"] = "pg.interpolate(pg.ones { 1, 1, 4, 4 }, { size = { 2 ^ 32, 2 }, mode = \"bicubic\" })",
   ["adaptive_avg_pool1d"] = "pg.adaptive_avg_pool1d(pg.ones { 1, 1, 5 }, 2 ^ 32)",
   ["adaptive_max_pool1d"] = "pg.adaptive_max_pool1d(pg.ones { 1, 1, 5 }, 2 ^ 32)",
+  ["matmul of spread elements"] = "pg.matmul(pg.ones { 1 }:expand(2 ^ 30, 64), pg.ones { 1 }:expand(64, 2 ^ 29))",
+  ["linear of spread elements"] = "pg.linear(pg.ones { 1 }:expand(2 ^ 30, 64), pg.ones { 1 }:expand(2 ^ 29, 64))",
+  ["matmul of spread matrices"] = "local x = pg.ones { 1 }:expand(8, 2 ^ 28, 64) pg.matmul(x, x:transpose(2, 3))",
+  ["conv2d of spread elements"] = "local x = pg.ones { 1 } " ..
+    "pg.conv2d(x:expand(2 ^ 30, 4, 1, 1), x:expand(2 ^ 29, 4, 1, 1))",
   ["avg_pool1d of a spread element"] = "pg.avg_pool1d(pg.ones { 1, 1, 1 }:expand(1, 1, 2 ^ 32), 1)",
   ["max_pool1d of a spread element"] = "pg.max_pool1d(pg.ones { 1, 1, 1 }:expand(1, 1, 2 ^ 32), 1)",
 } do

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Describing regions to compilers, and launching what they made.
-#include "compile/region.hpp"
+#include "fuse/region.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,6 @@
 #include "base/log.hpp"
 #include "base/profile.hpp"
 #include "base/small_vector.hpp"
-#include "compile/plan.hpp"
 #include "tensor/dropped.hpp"
 
 namespace perigee {
@@ -19,24 +18,24 @@ constexpr size_t most_kernels = 8;  // of a region, for other sets of outputs
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
-struct Scratch {
+struct RegionWorkspace {
   Device& device;
   Block* block = nullptr;
-  ~Scratch() {
+  ~RegionWorkspace() {
     if (block != nullptr) device.allocator.free(block);
   }
 };
 
 }  // namespace
 
-void RegionView::draw(const Plan& plan, const std::vector<uint8_t>& marked, Device& device) {
-  std::vector<uint32_t> now(plan.operands.size(), no_number);       // values, by operand
+void RegionView::draw(const Launches& list, const std::vector<uint8_t>& marked, Device& device) {
+  std::vector<uint32_t> now(list.operands.size(), no_number);       // values, by operand
   std::map<std::pair<bool, uint32_t>, std::vector<uint32_t>> seen;  // operands that stand for values, by their memory
   std::vector<uint8_t> made;
   auto value_of = [&](uint32_t operand, bool fresh) {
     if (operand == no_number) return PG_VALUE_NONE;
     if (fresh || now[operand] == no_number) {
-      const Place& place = plan.operands[operand].place;
+      const MemoryPlace& place = list.operands[operand].place;
       if (now[operand] == no_number) seen[{place.outside, place.base}].push_back(operand);
       now[operand] = static_cast<uint32_t>(operands.size());
       operands.push_back(operand);
@@ -45,22 +44,22 @@ void RegionView::draw(const Plan& plan, const std::vector<uint8_t>& marked, Devi
     return now[operand];
   };
   auto forget = [&](uint32_t written, bool itself) {
-    const Place& place = plan.operands[written].place;
-    auto list = seen.find({place.outside, place.base});
-    if (list == seen.end()) return;
+    const MemoryPlace& place = list.operands[written].place;
+    auto known = seen.find({place.outside, place.base});
+    if (known == seen.end()) return;
     const bool stays = !itself && now[written] != no_number;
-    for (uint32_t o : list->second)
+    for (uint32_t o : known->second)
       if (itself || o != written) now[o] = no_number;
-    list->second.assign(stays ? 1 : 0, written);
+    known->second.assign(stays ? 1 : 0, written);
   };
   // What lies before the first of them and behind the last says nothing.
   const auto first = std::find(marked.begin(), marked.end(), 1) - marked.begin();
   const auto end = marked.rend() - std::find(marked.rbegin(), marked.rend(), 1);
   for (auto i = static_cast<uint32_t>(first); i < static_cast<uint32_t>(end); i++) {
-    const Launch& l = plan.launches[i];
+    const Launch& l = list.launches[i];
     if (!marked[i]) {
-      for (const auto* list : {&l.outputs, &l.raised})
-        for (uint32_t o : *list)
+      for (const auto* written : {&l.outputs, &l.raised})
+        for (uint32_t o : *written)
           if (o != no_number) forget(o, true);
       continue;
     }
@@ -73,7 +72,7 @@ void RegionView::draw(const Plan& plan, const std::vector<uint8_t>& marked, Devi
     }
   }
   for (size_t n = 0; n < launches.size(); n++) {
-    const Launch& l = plan.launches[launches[n]];
+    const Launch& l = list.launches[launches[n]];
     pg_node node{};
     node.size = PG_SIZE(pg_node, attrs_offset);
     node.in_place = l.signature->in_place;
@@ -91,7 +90,7 @@ void RegionView::draw(const Plan& plan, const std::vector<uint8_t>& marked, Devi
   for (const pg_node& node : nodes) node_pointers.push_back(&node);
   for (uint32_t v = 0; v < operands.size(); v++) now[operands[v]] = v;  // whatever others wrote there later
   for (uint32_t v = 0; v < operands.size(); v++) {
-    values.push_back(&plan.operands[operands[v]].tensor->meta->view);
+    values.push_back(&list.operands[operands[v]].tensor->meta->view);
     last.push_back(now[operands[v]]);
     if (!made[v]) inputs.push_back(v);
   }
@@ -111,16 +110,16 @@ RegionKernel::~RegionKernel() {
 
 // Where an output may come to lie: where its operand is an input's, for it is written in place; else where an input of
 // the same description lies that shares its memory with nobody.
-static uint64_t overwrites_of(const Plan& plan, const RegionView& view, uint32_t output) {
+static uint64_t overwrites_of(const Launches& list, const RegionView& view, uint32_t output) {
   const uint32_t to = view.operands[output];
-  auto place = [&](uint32_t value) -> const Place& { return plan.operands[view.operands[value]].place; };
+  auto place = [&](uint32_t value) -> const MemoryPlace& { return list.operands[view.operands[value]].place; };
   uint64_t mask = 0;
   for (size_t i = 0; i < view.inputs.size() && i < 64; i++) {
     const uint32_t from = view.operands[view.inputs[i]];
     if (from == to) return uint64_t{1} << i;
-    const Meta& meta = *plan.operands[from].tensor->meta;
+    const Meta& meta = *list.operands[from].tensor->meta;
     bool alone = !place(view.inputs[i]).outside && place(view.inputs[i]).offset == 0 && meta.dense &&
-                 &meta == plan.operands[to].tensor->meta.get() && !place(output).outside && place(output).offset == 0;
+                 &meta == list.operands[to].tensor->meta.get() && !place(output).outside && place(output).offset == 0;
     for (uint32_t v = 0; alone && v < view.operands.size(); v++)
       alone = v == view.inputs[i] || place(v).outside || place(v).base != place(view.inputs[i]).base;
     if (alone) mask |= uint64_t{1} << i;
@@ -128,10 +127,10 @@ static uint64_t overwrites_of(const Plan& plan, const RegionView& view, uint32_t
   return mask;
 }
 
-RegionKernel* Region::kernel_for(const Plan& plan, const std::vector<uint8_t>& outlives) {
+RegionKernel* Region::kernel_for(const Launches& list, const std::vector<uint8_t>& outlives) {
   std::vector<uint32_t> wanted;
   for (size_t i = 0; i < finals.size(); i++) {
-    const Place& place = plan.operands[view.operands[finals[i]]].place;
+    const MemoryPlace& place = list.operands[view.operands[finals[i]]].place;
     if (needed[i] || (!place.outside && outlives[place.base])) wanted.push_back(finals[i]);
   }
   for (auto k = kernels.begin(); k != kernels.end(); ++k) {
@@ -149,7 +148,7 @@ RegionKernel* Region::kernel_for(const Plan& plan, const std::vector<uint8_t>& o
   for (uint32_t v : made->outputs) {
     made->output_views.push_back(view.values[v]);
     made->output_operands.push_back(view.operands[v]);
-    made->overwrites.push_back(overwrites_of(plan, view, v));
+    made->overwrites.push_back(overwrites_of(list, view, v));
   }
   if (!made->outputs.empty() && view.inputs.size() <= 64) {
     pg_region piece = view.raw;
@@ -172,9 +171,9 @@ RegionKernel* Region::kernel_for(const Plan& plan, const std::vector<uint8_t>& o
   return kernels.front().get();
 }
 
-void Region::launch(Plan& plan, const RegionKernel& kernel) {
+void Region::launch(Launches& list, const RegionKernel& kernel) {
   for (size_t n = 0; n < view.launches.size(); n++) {  // the numbers of this call
-    const Launch& l = plan.launches[view.launches[n]];
+    const Launch& l = list.launches[view.launches[n]];
     const uint32_t fixed = view.nodes[n].op->static_size;
     if (l.attrs.size() > fixed)
       std::memcpy(attrs.data() + view.nodes[n].attrs_offset + fixed, l.attrs.data() + fixed, l.attrs.size() - fixed);
@@ -182,13 +181,13 @@ void Region::launch(Plan& plan, const RegionKernel& kernel) {
   SmallVector<pg_address, 8> in(kernel.input_operands.size()), out(kernel.output_operands.size());
   const uint32_t stream = device->synchronous ? 0 : ambient().stream;
   auto address = [&](uint32_t operand, bool writes) {
-    Tensor& x = *plan.operands[operand].tensor;
+    Tensor& x = *list.operands[operand].tensor;
     if (!device->synchronous) use_on(*x.storage, stream, writes);
     return present_address(x);
   };
   for (size_t i = 0; i < in.size(); i++) in[i] = address(kernel.input_operands[i], false);
   for (size_t i = 0; i < out.size(); i++) out[i] = address(kernel.output_operands[i], true);
-  Scratch scratch{*device};
+  RegionWorkspace scratch{*device};
   pg_launch launch{};
   launch.size = PG_SIZE(pg_launch, extents);
   launch.device = device->ordinal;
@@ -217,8 +216,8 @@ void Region::launch(Plan& plan, const RegionKernel& kernel) {
   }
   if (span.on()) [[unlikely]] {
     uint64_t bytes = 0;
-    for (const auto* list : {&kernel.input_operands, &kernel.output_operands})
-      for (uint32_t o : *list) bytes += static_cast<uint64_t>(plan.operands[o].tensor->meta->bytes);
+    for (const auto* touched : {&kernel.input_operands, &kernel.output_operands})
+      for (uint32_t o : *touched) bytes += static_cast<uint64_t>(list.operands[o].tensor->meta->bytes);
     span.done(device->synchronous ? ProfileKind::kernel : ProfileKind::launch, "region", device->id, bytes, names,
               launch.sequence);
   }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which launches of a plan may be one: what compilers claim, cut where moving a launch back to the last one of its
+// Which launches of a list may be one: what compilers claim, cut where moving a launch back to the last one of its
 // piece would change what is read.
 #include <algorithm>
 #include <map>
 
 #include "base/log.hpp"
 #include "base/profile.hpp"
-#include "compile/plan.hpp"
-#include "compile/region.hpp"
+#include "fuse/region.hpp"
 
 namespace perigee {
 namespace {
@@ -21,8 +20,8 @@ struct Access {
   bool read = false, written = false;
 };
 
-Memory memory_of(const Plan& plan, uint32_t operand) {
-  const Place& place = plan.operands[operand].place;
+Memory memory_of(const Launches& list, uint32_t operand) {
+  const MemoryPlace& place = list.operands[operand].place;
   return {place.outside, place.base};
 }
 
@@ -31,14 +30,14 @@ template <class F>
 void each_access(const Launch& l, const F& f) {
   for (uint32_t o : l.inputs)
     if (o != no_number) f(o, false);
-  for (const auto* list : {&l.outputs, &l.raised})
-    for (uint32_t o : *list)
+  for (const auto* written : {&l.outputs, &l.raised})
+    for (uint32_t o : *written)
       if (o != no_number) f(o, true);
 }
 
 // Whether a launch computes its results from its inputs, and nothing else happens.
-bool is_node(const Plan& plan, const Launch& l, const LoadedPlugin& compiler) {
-  if (!l.signature) return false;
+bool is_node(const Launches& list, const Launch& l, const Device& device, const LoadedPlugin& compiler) {
+  if (!l.signature || l.signature->device != &device) return false;
   const Signature& s = *l.signature;
   if (s.how == How::kernel) {
     if (s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic || s.packs || !s.densify.empty() ||
@@ -51,9 +50,9 @@ bool is_node(const Plan& plan, const Launch& l, const LoadedPlugin& compiler) {
   if (s.in_place && (l.inputs.empty() || l.inputs[0] != l.outputs[0])) return false;
   for (size_t k = 0; k < l.outputs.size(); k++) {
     if (l.outputs[k] == no_number) continue;
-    if (plan.operands[l.outputs[k]].tensor->meta->numel == 0) return false;
+    if (list.operands[l.outputs[k]].tensor->meta->numel == 0) return false;
     for (size_t j = 0; j < k; j++)
-      if (l.outputs[j] != no_number && memory_of(plan, l.outputs[j]) == memory_of(plan, l.outputs[k])) return false;
+      if (l.outputs[j] != no_number && memory_of(list, l.outputs[j]) == memory_of(list, l.outputs[k])) return false;
   }
   for (size_t i = 0; i < l.inputs.size(); i++) {
     if (l.inputs[i] == no_number) {
@@ -61,7 +60,7 @@ bool is_node(const Plan& plan, const Launch& l, const LoadedPlugin& compiler) {
       continue;
     }
     for (uint32_t out : l.outputs)
-      if (out != no_number && l.inputs[i] != out && memory_of(plan, l.inputs[i]) == memory_of(plan, out)) return false;
+      if (out != no_number && l.inputs[i] != out && memory_of(list, l.inputs[i]) == memory_of(list, out)) return false;
   }
   return true;
 }
@@ -74,31 +73,31 @@ struct Open {
   std::map<Memory, Access> memory;
   bool writes_outside = false;
 
-  bool takes(const Plan& plan, const Launch& l) const {
+  bool takes(const Launches& list, const Launch& l) const {
     bool fits = launches.size() < most_nodes;
     each_access(l, [&](uint32_t o, bool writes) {
-      auto known = memory.find(memory_of(plan, o));
+      auto known = memory.find(memory_of(list, o));
       if (known == memory.end()) return;
       // Seen in another way, what is written must have happened everywhere before it is read.
       if (known->second.operand != o && (writes || known->second.written)) fits = false;
     });
     return fits;
   }
-  void add(const Plan& plan, uint32_t launch) {
+  void add(const Launches& list, uint32_t launch) {
     launches.push_back(launch);
-    each_access(plan.launches[launch], [&](uint32_t o, bool writes) {
-      auto [it, fresh] = memory.try_emplace(memory_of(plan, o), Access{o, false, false});
+    each_access(list.launches[launch], [&](uint32_t o, bool writes) {
+      auto [it, fresh] = memory.try_emplace(memory_of(list, o), Access{o, false, false});
       if (!fresh && it->second.operand != o) it->second.operand = no_number;  // in several ways
       (writes ? it->second.written : it->second.read) = true;
-      writes_outside |= writes && plan.operands[o].place.outside;
+      writes_outside |= writes && list.operands[o].place.outside;
     });
   }
   // Whether these may not run behind a launch that they came before.
-  bool must_precede(const Plan& plan, const Launch& l, bool may_fail) const {
+  bool must_precede(const Launches& list, const Launch& l, bool may_fail) const {
     if (may_fail && writes_outside) return true;  // had it failed, the writes would be missed
     bool found = false;
     each_access(l, [&](uint32_t o, bool writes) {
-      auto known = memory.find(memory_of(plan, o));
+      auto known = memory.find(memory_of(list, o));
       found |= known != memory.end() && (writes || known->second.written);
     });
     return found;
@@ -106,15 +105,14 @@ struct Open {
 };
 
 // By launch: a number for each cluster of any compiler, 0 for what nobody claims. Who is asked first wins.
-std::vector<uint32_t> claim(const Plan& plan, Device& device, std::vector<const LoadedPlugin*>& owners) {
-  std::vector<uint32_t> clusters(plan.launches.size(), 0);
-  owners.assign(1, nullptr);
+void claim(const Launches& list, Device& device, std::vector<uint32_t>& clusters,
+           std::vector<const LoadedPlugin*>& owners) {
   for (const LoadedPlugin* plugin : find_compilers(device.type)) {
-    std::vector<uint8_t> offered(plan.launches.size(), 0);
+    std::vector<uint8_t> offered(list.launches.size(), 0);
     for (size_t i = 0; i < offered.size(); i++)
-      offered[i] = clusters[i] == 0 && is_node(plan, plan.launches[i], *plugin);
+      offered[i] = clusters[i] == 0 && is_node(list, list.launches[i], device, *plugin);
     RegionView view;
-    view.draw(plan, offered, device);
+    view.draw(list, offered, device);
     if (view.nodes.size() < 2) continue;
     std::vector<uint32_t> claimed(view.nodes.size(), 0);
     pg_error error = pg::make_error();
@@ -131,38 +129,38 @@ std::vector<uint32_t> claim(const Plan& plan, Device& device, std::vector<const 
       clusters[view.launches[n]] = it->second;
     }
   }
-  return clusters;
 }
 
 // How often launches reach for memory.
 using Touches = std::map<Memory, uint32_t>;
 
-void count_touches(const Plan& plan, const Launch& l, Touches& touches) {
-  each_access(l, [&](uint32_t o, bool) { touches[memory_of(plan, o)]++; });
+void count_touches(const Launches& list, const Launch& l, Touches& touches) {
+  each_access(l, [&](uint32_t o, bool) { touches[memory_of(list, o)]++; });
 }
 
-std::unique_ptr<Region> make_region(const Plan& plan, const Open& piece, Device& device, const Touches& all) {
+std::unique_ptr<Region> make_region(const Launches& list, const Open& piece, const Touches& all) {
   auto made = std::make_unique<Region>();
   Region& r = *made;
+  Device& device = *list.launches[piece.launches.front()].signature->device;
   r.by = piece.by;
   r.device = &device;
   r.end = piece.launches.back();
-  std::vector<uint8_t> mine(plan.launches.size(), 0);
+  std::vector<uint8_t> mine(list.launches.size(), 0);
   for (uint32_t i : piece.launches) mine[i] = 1;
-  r.view.draw(plan, mine, device);
+  r.view.draw(list, mine, device);
   Touches own;
-  for (uint32_t i : piece.launches) count_touches(plan, plan.launches[i], own);
+  for (uint32_t i : piece.launches) count_touches(list, list.launches[i], own);
   for (uint32_t v = 0; v < r.view.operands.size(); v++) {
     const bool input = std::find(r.view.inputs.begin(), r.view.inputs.end(), v) != r.view.inputs.end();
     if (input || r.view.last[v] != v) continue;
-    const Memory memory = memory_of(plan, r.view.operands[v]);
+    const Memory memory = memory_of(list, r.view.operands[v]);
     r.finals.push_back(v);
     r.needed.push_back(memory.first || all.at(memory) > own.at(memory));  // others touch it
   }
   r.attrs.assign(r.view.attr_bytes, 0);
   std::string names;
   for (size_t n = 0; n < r.view.nodes.size(); n++) {
-    const Launch& l = plan.launches[r.view.launches[n]];
+    const Launch& l = list.launches[r.view.launches[n]];
     std::copy(l.attrs.begin(), l.attrs.end(), r.attrs.begin() + static_cast<ptrdiff_t>(r.view.nodes[n].attrs_offset));
     names += (names.empty() ? "" : " ") + std::string(r.view.nodes[n].op->name);
     r.raised.insert(r.raised.end(), l.raised.begin(), l.raised.end());
@@ -173,41 +171,38 @@ std::unique_ptr<Region> make_region(const Plan& plan, const Open& piece, Device&
 
 }  // namespace
 
-std::vector<std::unique_ptr<Region>> cut_regions(const Plan& plan) {
+std::vector<std::unique_ptr<Region>> cut_regions(const Launches& list) {
   std::vector<std::unique_ptr<Region>> regions;
-  Device* only = nullptr;
-  for (const Launch& l : plan.launches) {
-    if (!l.signature) continue;
-    if (only != nullptr && only != l.signature->device) return regions;
-    only = l.signature->device;
-  }
-  if (only == nullptr) return regions;
-  Device& device = *only;
-  std::vector<const LoadedPlugin*> owners;
-  const std::vector<uint32_t> clusters = claim(plan, device, owners);
+  std::vector<Device*> devices;
+  for (const Launch& l : list.launches)
+    if (l.signature && std::find(devices.begin(), devices.end(), l.signature->device) == devices.end())
+      devices.push_back(l.signature->device);
+  std::vector<uint32_t> clusters(list.launches.size(), 0);
+  std::vector<const LoadedPlugin*> owners{nullptr};
+  for (Device* device : devices) claim(list, *device, clusters, owners);
   Touches all;
-  for (const Launch& l : plan.launches) count_touches(plan, l, all);
+  for (const Launch& l : list.launches) count_touches(list, l, all);
   std::vector<Open> open;
   auto close = [&](const Open& piece) {
-    if (piece.launches.size() > 1) regions.push_back(make_region(plan, piece, device, all));
+    if (piece.launches.size() > 1) regions.push_back(make_region(list, piece, all));
   };
-  for (uint32_t i = 0; i < plan.launches.size(); i++) {
-    const Launch& l = plan.launches[i];
+  for (uint32_t i = 0; i < list.launches.size(); i++) {
+    const Launch& l = list.launches[i];
     const uint32_t cluster = clusters[i];
     bool joined = false;
     std::erase_if(open, [&](Open& piece) {
-      if (cluster != 0 && piece.cluster == cluster && piece.takes(plan, l)) {
+      if (cluster != 0 && piece.cluster == cluster && piece.takes(list, l)) {
         joined = true;
         return false;
       }
-      const bool ends = (cluster != 0 && piece.cluster == cluster) || piece.must_precede(plan, l, cluster == 0);
+      const bool ends = (cluster != 0 && piece.cluster == cluster) || piece.must_precede(list, l, cluster == 0);
       if (ends) close(piece);
       return ends;
     });
     if (cluster == 0) continue;
     if (!joined) open.push_back({cluster, owners[cluster], {}, {}, false});
     for (Open& piece : open)
-      if (piece.cluster == cluster) piece.add(plan, i);
+      if (piece.cluster == cluster) piece.add(list, i);
   }
   for (const Open& piece : open) close(piece);
   return regions;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several launches of a plan as one kernel of a compiler's (perigee/compiler.h).
+// Several launches as one kernel of a compiler's (perigee/compiler.h).
 #pragma once
 
 #include <memory>
@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "fuse/launches.hpp"
 #include "registry/plugin.hpp"
-#include "tensor/meta.hpp"
 
 namespace perigee {
 
-struct Plan;
-
-// A region of a plan as compilers see it. Values are numbered in the order in which they are met; each stands for what
-// an operand of the plan holds at a time.
+// A region as compilers see it. Values are numbered in the order in which they are met; each stands for what
+// an operand holds at a time.
 struct RegionView {
   std::vector<uint32_t> operands;  // by value
   std::vector<uint32_t> last;      // by value: the one that lies in the same operand last
@@ -29,8 +27,8 @@ struct RegionView {
   std::vector<const pg_tensor*> values;
   pg_region raw{};
 
-  // Of those launches of the plan that are marked.
-  void draw(const Plan& plan, const std::vector<uint8_t>& marked, Device& device);
+  // Of those launches that are marked, all of the device.
+  void draw(const Launches& list, const std::vector<uint8_t>& marked, Device& device);
 };
 
 // A piece, compiled for the outputs that are wanted.
@@ -58,11 +56,12 @@ struct Region {
   uint32_t end = 0;                                    // its last launch, in whose place it is launched
 
   // The kernel for those finals that outlive the call or are needed. NULL: launch them one by one.
-  RegionKernel* kernel_for(const Plan& plan, const std::vector<uint8_t>& outlives);
-  void launch(Plan& plan, const RegionKernel& kernel);
+  RegionKernel* kernel_for(const Launches& list, const std::vector<uint8_t>& outlives);
+  void launch(Launches& list, const RegionKernel& kernel);
 };
 
-// Asks the compilers of the plan's device, and cuts what they claim into pieces that may be moved together.
-std::vector<std::unique_ptr<Region>> cut_regions(const Plan& plan);
+// Asks the compilers of each device that something is launched on, and cuts what they claim into pieces that may be
+// moved together.
+std::vector<std::unique_ptr<Region>> cut_regions(const Launches& list);
 
 }  // namespace perigee
