@@ -565,6 +565,18 @@ PGC_API void pgc_compiled_go_on(pgc_compiled *compiled);
  * fails otherwise is to be aborted. */
 PGC_API int32_t pgc_compiled_end(pgc_compiled *compiled);
 PGC_API void pgc_compiled_abort(pgc_compiled *compiled); /* an error ended the function: what it asked for has happened */
+/* Calls without the function. After pgc_compiled_freezes, calls end with pgc_compiled_freeze (as _end, which see): given
+ * its arguments and results it says of each result whether a frozen call makes it, and answers NULL after the first
+ * call. A frozen one stays until it is released, and with its function. pgc_frozen_run: *ran 0: the arguments are
+ * described otherwise, or the call is part of another, and nothing has happened. results: those that are made. */
+typedef struct pgc_frozen pgc_frozen;
+PGC_API void pgc_compiled_freezes(pgc_compiled *compiled);
+PGC_API int32_t pgc_compiled_freeze(pgc_compiled *compiled, pgc_tensor *const *arguments, uint32_t argument_count,
+                                    pgc_tensor *const *results, uint32_t result_count, uint8_t *made,
+                                    pgc_frozen **output);
+PGC_API void pgc_frozen_release(pgc_compiled *compiled, pgc_frozen *frozen);
+PGC_API int32_t pgc_frozen_run(pgc_compiled *compiled, pgc_frozen *frozen, pgc_tensor *const *arguments,
+                               pgc_tensor **results, int32_t *ran);
 PGC_API const char *pgc_compiled_json(pgc_compiled *compiled);
 /* ---- input pipelines ---- */
 /* Stages; each keeps those that it was made of. Positions count from 0. */

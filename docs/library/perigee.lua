@@ -3485,6 +3485,10 @@ function pg.column_stack(...) end
 ---for is compared with plans of earlier calls, and where it is the same, the plan's kernels are launched in one go, in
 ---memory that was laid out once. A call is a pg.scope: what fn returns or keeps stays. The first call runs as always,
 ---the second is noted.
+---With `frozen=true`, for inference, fn runs without gradients, and only where a call's arguments are not yet known by
+---their dtypes, shapes and devices (of tensors) or by what they are (of all else). Other calls launch what was noted,
+---without fn: tensors that it met are read as they are at the call, numbers and branches stay those of then. What fn
+---cannot do without itself (`:item()`, random numbers, backward) is an error.
 ---@param ... any|{fn: function, amp?: any, fuse?: boolean, capture?: boolean, frozen?: boolean} # fn, amp, fuse=true, capture=true, frozen=false
 ---@return perigee.Compiled
 function pg.compile(...) end

@@ -15,6 +15,30 @@ int32_t pgc_compiled_create(pgc_compiled** output) {
 void pgc_compiled_release(pgc_compiled* compiled) { delete &compiled_of(compiled); }
 void pgc_compiled_fuse(pgc_compiled* compiled, int32_t fuse) { compiled_of(compiled).set_fuse(fuse != 0); }
 void pgc_compiled_capture(pgc_compiled* compiled, int32_t capture) { compiled_of(compiled).set_capture(capture != 0); }
+void pgc_compiled_freezes(pgc_compiled* compiled) { compiled_of(compiled).set_freeze(); }
+int32_t pgc_compiled_freeze(pgc_compiled* compiled, pgc_tensor* const* arguments, uint32_t argument_count,
+                            pgc_tensor* const* results, uint32_t result_count, uint8_t* made, pgc_frozen** output) {
+  return run("compile", [&] {
+    *output = reinterpret_cast<pgc_frozen*>(
+        compiled_of(compiled).freeze(get(arguments), argument_count, get(results), result_count, made));
+  });
+}
+void pgc_frozen_release(pgc_compiled* compiled, pgc_frozen* frozen) {
+  compiled_of(compiled).release(reinterpret_cast<Frozen*>(frozen));
+}
+int32_t pgc_frozen_run(pgc_compiled* compiled, pgc_frozen* frozen, pgc_tensor* const* arguments, pgc_tensor** results,
+                       int32_t* ran) {
+  return run("compile", [&] {
+    Compiled& c = compiled_of(compiled);
+    Frozen& f = *reinterpret_cast<Frozen*>(frozen);
+    *ran = 0;
+    if (ambient().items != nullptr || c.running() || ambient().graph != nullptr || ambient().detect_anomaly) return;
+    std::vector<TensorRef> made(f.results.size());
+    if (!c.run(f, get(arguments), made.data())) return;
+    for (size_t i = 0; i < made.size(); i++) results[i] = made[i] ? give(std::move(made[i])) : nullptr;
+    *ran = 1;
+  });
+}
 int32_t pgc_compiled_begin(pgc_compiled* compiled, int32_t* entered) {
   return run("compile", [&] {
     Compiled& c = compiled_of(compiled);

@@ -64,6 +64,7 @@ typedef struct pgc_tensor pgc_tensor;
 typedef struct pgc_graph pgc_graph;
 typedef struct pgc_session pgc_session;
 typedef struct pgc_compiled pgc_compiled;
+typedef struct pgc_frozen pgc_frozen;
 typedef struct pgc_partial pgc_partial;
 const char *pgc_version(void);
 int32_t pgc_add_plugin_path(const char *folder);
@@ -356,6 +357,12 @@ void pgc_compiled_pause(pgc_compiled *compiled);
 void pgc_compiled_go_on(pgc_compiled *compiled);
 int32_t pgc_compiled_end(pgc_compiled *compiled);
 void pgc_compiled_abort(pgc_compiled *compiled);
+void pgc_compiled_freezes(pgc_compiled *compiled);
+int32_t pgc_compiled_freeze(pgc_compiled *compiled, pgc_tensor *const *arguments, uint32_t argument_count,
+                            pgc_tensor *const *results, uint32_t result_count, uint8_t *made, pgc_frozen **output);
+void pgc_frozen_release(pgc_compiled *compiled, pgc_frozen *frozen);
+int32_t pgc_frozen_run(pgc_compiled *compiled, pgc_frozen *frozen, pgc_tensor *const *arguments, pgc_tensor **results,
+                       int32_t *ran);
 const char *pgc_compiled_json(pgc_compiled *compiled);
 
 typedef struct pgc_stage pgc_stage;

@@ -12,7 +12,8 @@ local scopes = require "perigee.native.scopes"
 
 local M = {}
 local C
-local entered = ffi.new("int32_t[1]")
+local entered, ran = ffi.new("int32_t[1]"), ffi.new("int32_t[1]")
+local pointers = ffi.typeof("pgc_tensor *[?]")
 local RETRY = 10
 
 local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
@@ -74,17 +75,23 @@ local function take_back(self, noting)
 end
 
 local function finish(self, noting, ok, ...)
-  local compiled = self.native
+  local compiled, freezes = self.native, self.ending
+  self.ending = nil
   if not ok then
     C.pgc_compiled_abort(compiled)
     take_back(self, noting)
     error((...), 0)
   end
   handles.release_dead() -- what nobody can ask for any more needs no memory of its own
-  local rc = C.pgc_compiled_end(compiled)
-  if rc == RETRY then
-    operators.make_room()
+  local rc
+  if freezes then
+    rc = freezes(compiled, ...)
+  else
     rc = C.pgc_compiled_end(compiled)
+    if rc == RETRY then
+      operators.make_room()
+      rc = C.pgc_compiled_end(compiled)
+    end
   end
   if rc ~= 0 then
     local _, err = pcall(errors.raise_native, C, "compile")
@@ -108,6 +115,7 @@ function M.call(self, scope, by, fn, ...)
     errors.raise_native(C, "compile")
   end
   if entered[0] == 0 then
+    self.ending = nil
     take_back(self, noting)
     return scope(by, fn, ...)
   end
@@ -117,6 +125,47 @@ function M.call(self, scope, by, fn, ...)
   end
   return finish(self, noting, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
 end
+
+---Calls from now on may be frozen: see freeze.
+function M.freezes(self) C.pgc_compiled_freezes(self.native) end
+
+---M.call, where the call that it makes may be frozen. results(...): the tensors among what the function answers, a
+---list; frozen(call, made): hears what run takes, and by result whether it gives that; not after a first call.
+function M.call_to_freeze(self, arguments, results, frozen, ...)
+  self.ending = function(compiled, ...)
+    local list = results(...)
+    local made, call = ffi.new("uint8_t[?]", math.max(#list, 1)), ffi.new("pgc_frozen *[1]")
+    local given, given_count = gradients.array(arguments, nil, "compile")
+    local rc = C.pgc_compiled_freeze(compiled, given, given_count, gradients.array(list, nil, "compile"), #list, made,
+                                     call)
+    if rc == 0 and call[0] ~= nil then
+      local flags = {}
+      for i = 1, #list do flags[i] = made[i - 1] ~= 0 end
+      frozen({ native = call[0], arguments = pointers(math.max(#arguments, 1)), made = flags,
+               results = pointers(math.max(#list, 1)) }, flags)
+    end
+    return rc
+  end
+  return M.call(self, ...)
+end
+
+---Runs a frozen call. False: the arguments are described otherwise, or it would be part of another call. Else its
+---results that are made are at call.results, from 0 on; wrap takes them.
+function M.run(self, call, arguments)
+  local given = call.arguments
+  for i = 1, #arguments do given[i - 1] = handles.pointer(arguments[i], "compiled") end
+  local rc = C.pgc_frozen_run(self.native, call.native, given, call.results, ran)
+  if rc == RETRY then
+    operators.make_room()
+    rc = C.pgc_frozen_run(self.native, call.native, given, call.results, ran)
+  end
+  if rc ~= 0 then errors.raise_native(C, "compile") end
+  return ran[0] ~= 0
+end
+M.wrap = handles.wrap
+
+---It is not run any more.
+function M.release(self, call) C.pgc_frozen_release(self.native, call.native) end
 
 ---What it has done so far.
 function M.stats(self)

@@ -7,6 +7,7 @@
 #include "graph/graph.hpp"
 #include "perigee/plugin.h"
 #include "tensor/kept.hpp"
+#include "tensor/watch.hpp"
 
 namespace perigee {
 namespace {
@@ -79,7 +80,10 @@ TensorRef CastCache::get(Tensor& x, uint32_t dtype, Graph* graph) {
   uint64_t version = x.is_graph() ? x.value : x.storage->version.load(std::memory_order_relaxed);
   const bool needed = ambient().grad_enabled, plain = graph == nullptr && !x.is_graph();
   if (plain && !needed) {
-    if (TensorRef kept = find_kept(x, dtype, version)) return kept;
+    if (TensorRef kept = find_kept(x, dtype, version)) {
+      if (ambient().launches != nullptr) ambient().launches->kept(x, *kept);
+      return kept;
+    }
   }
   Entry& e = entries_[{&x, dtype, graph}];
   if (e.cast && e.storage == x.storage.get() && e.leaf == x.node.get() && e.version == version &&
@@ -88,6 +92,17 @@ TensorRef CastCache::get(Tensor& x, uint32_t dtype, Graph* graph) {
   TensorRef cast = cast_input(x, dtype, graph);
   if (plain && !needed) keep_cast(x, dtype, version, cast);
   e = {TensorRef::share(&x), cast, x.storage.get(), x.node.get(), version, static_cast<bool>(cast->node)};
+  return cast;
+}
+
+TensorRef kept_cast(Tensor& x, uint32_t dtype) {
+  const uint64_t version = x.storage->version.load(std::memory_order_relaxed);
+  if (TensorRef kept = find_kept(x, dtype, version)) return kept;
+  Scoped<ItemLog*> unheard(ambient().items, nullptr);
+  Scoped<LaunchLog*> unwatched(ambient().launches, nullptr);
+  Scoped<bool> no_grad(ambient().grad_enabled, false);
+  TensorRef cast = cast_input(x, dtype, nullptr);
+  keep_cast(x, dtype, version, cast);
   return cast;
 }
 

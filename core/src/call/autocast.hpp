@@ -33,6 +33,9 @@ class CastCache {
   std::map<std::tuple<const Tensor*, uint32_t, const Graph*>, Entry> entries_;
 };
 
+// The cast of a parameter that is kept beside it until it is written to; made where there is none. Without gradients.
+TensorRef kept_cast(Tensor& x, uint32_t dtype);
+
 // One scope's rules; does not change. Scopes inside of each other share the outermost one's cache.
 struct Autocast {
   std::atomic<uint32_t> refs{1};

@@ -2,6 +2,7 @@
 #include "call/device_collective.hpp"
 
 #include "builder/builder.hpp"
+#include "tensor/kept.hpp"
 
 namespace perigee {
 namespace {
@@ -56,7 +57,7 @@ void run_on_devices(int64_t group, uint32_t kind, uint32_t reduction, int32_t ro
       if (reads && x.storage) use_on(*x.storage, streams[static_cast<size_t>(k)], false);
       if (writes && y.storage) {
         use_on(*y.storage, streams[static_cast<size_t>(k)], true);
-        y.storage->version.fetch_add(1, std::memory_order_relaxed);
+        raise_version(*y.storage);
       }
       Collective call{kind};
       call.reduction = reduction;

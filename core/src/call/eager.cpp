@@ -11,6 +11,7 @@
 #include "call/packed.hpp"
 #include "device/captured.hpp"
 #include "tensor/dropped.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/watch.hpp"
 
 namespace perigee {
@@ -120,7 +121,7 @@ void cut_dynamic(Signature& s, const int64_t* extents, Tensors& outputs) {
 [[noreturn]] void fail_launch(Signature& s, Tensor* const* written, int32_t code, const pg_error& error) {
   if (written != nullptr && code != PG_E_OUT_OF_MEMORY && code != PG_E_NOT_SUPPORTED) {
     auto raise = [](Tensor* x) {
-      if (x != nullptr && x->storage) x->storage->version.fetch_add(1, std::memory_order_relaxed);
+      if (x != nullptr && x->storage) raise_version(*x->storage);
     };
     if (s.in_place) raise(written[0]);
     uint32_t flat = 0;
@@ -364,7 +365,7 @@ void check_writes(Signature& s, Tensor* const* inputs) {
 void raise_versions(Signature& s, Tensor* const* inputs) {
   LaunchLog* log = ambient().launches;
   if (s.in_place && inputs[0]->storage) {
-    inputs[0]->storage->version.fetch_add(1, std::memory_order_relaxed);
+    raise_version(*inputs[0]->storage);
     if (log != nullptr) log->raised(*inputs[0]);
   }
   if (!s.writes) return;
@@ -372,7 +373,7 @@ void raise_versions(Signature& s, Tensor* const* inputs) {
   for (uint32_t i = 0; i < s.op->info->input_count; i++)
     for (uint32_t k = 0; k < s.groups[i]; k++, flat++)
       if (inputs[flat] != nullptr && inputs[flat]->storage && s.mutates[i]) {
-        inputs[flat]->storage->version.fetch_add(1, std::memory_order_relaxed);
+        raise_version(*inputs[flat]->storage);
         if (log != nullptr) log->raised(*inputs[flat]);
       }
 }

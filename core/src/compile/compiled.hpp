@@ -13,6 +13,14 @@
 
 namespace perigee {
 
+// A call that is known from its arguments on.
+struct Frozen {
+  std::unique_ptr<Plan> plan;
+  std::vector<uint32_t> arguments, results;  // numbers; no_number: not in the plan, or made by no operator of it
+  std::vector<TensorRef> outside;            // by number, of tensors that are no arguments
+  uint64_t generation = 0;                   // of signatures
+};
+
 class Compiled final : public ItemLog, public LaunchLog {
  public:
   // ---- a call: between begin and end the function listens (ambient().items) but where `listen` says otherwise ----
@@ -22,6 +30,16 @@ class Compiled final : public ItemLog, public LaunchLog {
   bool running() const { return mode_ != Mode::off; }
   void set_fuse(bool fuse) { fuse_ = fuse; }              // whether plans made from now on may join launches
   void set_capture(bool capture) { capture_ = capture; }  // whether plans are captured where the device can
+  // ---- frozen.cpp: calls without the function ----
+  void set_freeze() { freezes_ = true; }  // calls from now on end with freeze
+  // Ends a call, as `end` does, that has been given those arguments and answers with those results; `made`: by result,
+  // whether a frozen call gives it. NULL: after the first call, which is not recorded. Throws where the same call may
+  // not be made without the function. What it answers lives until it is released.
+  Frozen* freeze(Tensor* const* arguments, uint32_t argument_count, Tensor* const* results, uint32_t result_count,
+                 uint8_t* made);
+  // False, and nothing has happened, where the arguments are described otherwise. Gives the results that are made.
+  bool run(Frozen& frozen, Tensor* const* arguments, TensorRef* results);
+  void release(const Frozen* frozen);
   ItemLog* listener() { return mode_ == Mode::recording || mode_ == Mode::matching ? this : nullptr; }
 
   // ---- items ----
@@ -57,6 +75,7 @@ class Compiled final : public ItemLog, public LaunchLog {
     const void* attrs;
     uint32_t output_count;
   };
+  static uint64_t next_serial();
   void begin_stretch();
   void begin_eager();
   bool match(const Asked& asked);  // false: it is to be recorded, or called
@@ -67,6 +86,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   void move_to_plan(Plan& plan);
   void forget_from(uint32_t number);
   Tensor& hand_out(uint32_t number, const Item& item);
+  void hand_out_made(const Item& item);
   void put_gradient(Tensor& leaf, TensorRef gradient);
   uint32_t scope_index();
   Surroundings surroundings();
@@ -80,6 +100,9 @@ class Compiled final : public ItemLog, public LaunchLog {
   void replay(const std::string& why);
   void call_again(const Plan& plan, const Item& item, const std::vector<TensorRef>& tensors,
                   const std::vector<AutocastRef>& scopes);
+
+  std::vector<uint32_t> numbers_of(Tensor* const* tensors, uint32_t count) const;
+  bool hand_out_all(const Frozen& frozen, Tensor* const* arguments);
 
   // ---- record.cpp ----
   void start_recording();
@@ -98,6 +121,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   void launched(Signature& s, Tensor* const* inputs, uint32_t input_count, Tensor* const* outputs,
                 uint32_t output_count, const void* attrs) override;
   void copied(Tensor& target, Tensor& source) override;
+  void kept(Tensor& x, Tensor& cast) override;
   void raised(Tensor& tensor) override;
   void refuse(const std::string& why) override;
   static const char* not_an_item(const Op& op, Tensor* const* inputs, uint32_t input_count);
@@ -126,6 +150,11 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::vector<TensorRef> leaves_;  // from outside, that require gradients, in the order of their numbers
   std::map<std::tuple<uint32_t, bool, int64_t, const Meta*>, uint32_t> known_operands_;
   std::string barred_;
+  std::vector<uint32_t> casts_;  // of the item that is recorded
+  bool freezes_ = false;
+  std::vector<std::pair<uint32_t, TensorRef>> met_;  // while a call is recorded to be frozen: from outside, by number
+  std::vector<std::unique_ptr<Frozen>> frozen_;
+  std::string last_why_;  // of a call: what ended a stretch of it
 };
 
 // The compiled function that listens now, or NULL.

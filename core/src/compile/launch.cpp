@@ -3,6 +3,7 @@
 #include "base/profile.hpp"
 #include "compile/capture.hpp"
 #include "compile/compiled.hpp"
+#include "tensor/kept.hpp"
 
 namespace perigee {
 namespace {
@@ -125,7 +126,7 @@ void launch_step(Plan& plan, const PlanStep& step, Running& running) {
 void note_step(Plan& plan, const PlanStep& step) {
   plan.arena->version.fetch_add(1, std::memory_order_relaxed);  // packed forms of what was there are stale
   for (uint32_t o : step.region != nullptr ? step.region->raised : plan.launches[step.launch].raised)
-    plan.operands[o].tensor->storage->version.fetch_add(1, std::memory_order_relaxed);
+    raise_version(*plan.operands[o].tensor->storage);
 }
 
 void Compiled::run_launches(Plan& plan) {

@@ -11,11 +11,6 @@ constexpr uint64_t outside_bit = 1u << 23;
 constexpr uint32_t most_stretches = 1000;  // of a call; what comes behind them is eager
 constexpr uint64_t retry_every = 64;       // calls, after which it is tried again to plan what could not be
 
-uint64_t next_serial() {
-  static std::atomic<uint64_t> counter{0};
-  return ++counter;
-}
-
 bool fail(std::string* why, std::string text) {
   if (why != nullptr) *why = std::move(text);
   return false;
@@ -41,10 +36,16 @@ std::pair<uint64_t, uint32_t> describe(const Autocast& scope) {
 
 }  // namespace
 
+uint64_t Compiled::next_serial() {
+  static std::atomic<uint64_t> counter{0};
+  return ++counter;
+}
+
 // ---- a call ----
 
 void Compiled::begin() {
   calls_++;
+  last_why_.clear();
   if (generation_ != signature_generation()) plans_.clear();  // other kernels may serve now
   generation_ = signature_generation();
   list_ = &plans_;
@@ -92,6 +93,7 @@ void Compiled::start_recording() {
   leaves_.clear();
   known_operands_.clear();
   barred_.clear();
+  met_.clear();
   mode_ = Mode::recording;
   ambient().items = this;
 }
@@ -125,6 +127,7 @@ void Compiled::end() {
       c.scopes_.clear();
       c.undo_.clear();
       c.leaves_.clear();
+      c.met_.clear();
       c.recording_ = nullptr;
       ambient().items = nullptr;
     }
@@ -303,6 +306,15 @@ Tensor& Compiled::hand_out(uint32_t number, const Item& item) {
   return *tensors_.back();
 }
 
+void Compiled::hand_out_made(const Item& item) {
+  for (uint32_t number : item.casts) {
+    const TensorPlan& t = plan_->tensors[number];
+    tensors_.push_back(kept_cast(*tensors_[t.cast_of], t.meta->dtype));
+  }
+  for (size_t i = 0; i < item.outputs.size(); i++)
+    if (item.outputs[i] != no_number && !(item.in_place && i == 0)) hand_out(item.outputs[i], item);
+}
+
 void Compiled::put_gradient(Tensor& leaf, TensorRef gradient) {
   TensorRef* place = gradient_of(leaf);
   if (place == nullptr) return;
@@ -318,8 +330,7 @@ void Compiled::accept(const Asked& asked) {
     std::memcpy(plan_->launches[item.launch].attrs.data() + from, static_cast<const uint8_t*>(asked.attrs) + from,
                 size - from);
   }
-  for (size_t i = 0; i < item.outputs.size(); i++)
-    if (item.outputs[i] != no_number && !(item.in_place && i == 0)) hand_out(item.outputs[i], item);
+  hand_out_made(item);
   for (const GradientPlan& g : item.grads) {
     hand_out(g.gradient, item);
     put_gradient(*tensors_[g.leaf], tensors_.back());
@@ -335,7 +346,8 @@ bool Compiled::call(const Op& op, Tensor* const* inputs, uint32_t input_count, c
                     const void* attrs, uint32_t flags, TensorRef* outputs, uint32_t output_count) {
   if (const char* why = not_an_item(op, inputs, input_count)) {
     settle();
-    if (mode_ != Mode::eager) note(std::string(op.info->name) + " ends a stretch: " + why);
+    last_why_ = std::string(op.info->name) + " ends a stretch: " + why;
+    if (mode_ != Mode::eager) note(last_why_);
     Scoped<ItemLog*> alone(ambient().items, nullptr);
     perigee::call(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
     return true;

@@ -11,14 +11,14 @@ namespace {
 
 bool same_tensor(const TensorPlan& a, const TensorPlan& b) {
   return a.outside == b.outside && a.meta.get() == b.meta.get() && a.device == b.device && a.place == b.place &&
-         a.leaf == b.leaf && a.view == b.view && a.born == b.born;
+         a.leaf == b.leaf && a.view == b.view && a.born == b.born && a.cast_of == b.cast_of;
 }
 
 }  // namespace
 
 bool same_static(const Item& a, const Item& b) {
   if (a.kind != b.kind || a.op != b.op || a.flags != b.flags || !(a.around == b.around) || a.inputs != b.inputs ||
-      a.outputs != b.outputs || a.groups != b.groups || a.in_place != b.in_place ||
+      a.outputs != b.outputs || a.groups != b.groups || a.casts != b.casts || a.in_place != b.in_place ||
       (a.launch == no_number) != (b.launch == no_number) || a.attrs.size() != b.attrs.size())
     return false;
   if (a.grads.size() != b.grads.size() || a.with_history != b.with_history) return false;

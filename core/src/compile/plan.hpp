@@ -22,11 +22,12 @@ struct TensorPlan {
   bool outside = false;
   MetaRef meta;
   Device* device = nullptr;
-  MemoryPlace place;  // of one from outside: the first one with this memory, and how far behind it
-  uint8_t leaf = 0;   // of one from outside: whether it requires gradients
-  bool view = false;  // made by a view operator of its item's first input
-  NodeRef node;       // shows that it has a history, which is over
-  bool born = false;  // with that history; else a later item gives it
+  MemoryPlace place;             // of one from outside: the first one with this memory, and how far behind it
+  uint8_t leaf = 0;              // of one from outside: whether it requires gradients
+  bool view = false;             // made by a view operator of its item's first input
+  uint32_t cast_of = no_number;  // from outside: the kept cast of that one (call/autocast.hpp), which it follows
+  NodeRef node;                  // shows that it has a history, which is over
+  bool born = false;             // with that history; else a later item gives it
   History history = History::none;
 };
 
@@ -52,6 +53,7 @@ struct Item {
   Surroundings around;
   std::vector<uint32_t> inputs, outputs;  // numbers; no_number: absent
   std::vector<uint32_t> groups;           // empty: one each
+  std::vector<uint32_t> casts;            // kept ones that it reads: numbers between those of inputs and outputs
   std::vector<uint8_t> attrs;
   uint32_t launch = no_number;         // that alone depends on its run-time attributes, as they are
   const char* origin = nullptr;        // the line that asked for it last, where lines are found; interned

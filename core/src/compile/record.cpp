@@ -43,6 +43,7 @@ uint32_t Compiled::number_of(Tensor& x) {
   if (needs_gradient(x) && t.leaf == 0) refuse("an argument has a history that begins outside of the call");
   if (x.node && x.node->rare) refuse("a tensor from outside has a hook, or retains its gradient");
   if (t.leaf != 0) leaves_.push_back(TensorRef::share(&x));
+  if (freezes_) met_.emplace_back(number, TensorRef::share(&x));
   if (!x.storage) {
     refuse("an input has no contents");
   } else if (is_mine(x.storage->mark)) {
@@ -146,6 +147,23 @@ void Compiled::copied(Tensor& target, Tensor& source) {
   recording_->launches.push_back(std::move(l));
 }
 
+// From outside, and nobody names it but the tensor that it was made of.
+void Compiled::kept(Tensor& x, Tensor& cast) {
+  if (is_mine(cast.storage->mark) || !is_mine(x.mark) || !recording_->tensors[x.mark & 0xffffff].outside) return;
+  const auto number = static_cast<uint32_t>(recording_->tensors.size());
+  TensorPlan& t = recording_->tensors.emplace_back();
+  t.outside = true;
+  t.meta = cast.meta;
+  t.device = cast.device;
+  t.cast_of = static_cast<uint32_t>(x.mark & 0xffffff);
+  t.place = {number, true, 0};
+  offsets_.resize(number + 1, 0);
+  offsets_[number] = cast.offset;
+  cast.mark = serial_ << 24 | number;
+  cast.storage->mark = serial_ << 24 | outside_bit | number;
+  casts_.push_back(number);
+}
+
 void Compiled::raised(Tensor& tensor) {
   if (recording_->launches.empty()) return refuse("a write comes before anything is launched");
   recording_->launches.back().raised.push_back(operand_of(&tensor));
@@ -180,6 +198,7 @@ bool Compiled::record_call(const Op& op, Tensor* const* inputs, uint32_t input_c
   const size_t first = recording_->launches.size();
   Item item = add_item({ItemKind::op, &op, flags, inputs, input_count, groups, attrs, output_count});
   recording_->items.pop_back();  // launches count the items before theirs
+  casts_.clear();
   Tensor* target = input_count > 0 ? inputs[0] : nullptr;
   Tensor* base = target != nullptr ? &base_of(*target) : nullptr;
   const Node *before = target != nullptr ? target->node.get() : nullptr,
@@ -193,6 +212,7 @@ bool Compiled::record_call(const Op& op, Tensor* const* inputs, uint32_t input_c
     refuse("an operator raised an error");
     throw;
   }
+  item.casts = std::move(casts_);
   item.in_place = output_count > 0 && target != nullptr && outputs[0].get() == target;
   bool differentiable = false;
   for (uint32_t i = 0; i < output_count; i++) {
@@ -387,25 +407,29 @@ std::string Compiled::text() const {
   };
   size_t plans = 0;
   std::string rows;
+  auto row = [&](const Plan& p) {
+    plans += p.barred.empty();
+    uint64_t separate = 0;
+    for (const Slot& s : p.slots) separate += s.first != no_number ? s.bytes : 0;
+    rows += (rows.empty() ? "" : ",") +
+            pg::format(
+                "{\"items\":%zu,\"launches\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,"
+                "\"separate\":%llu,"
+                "\"own\":%llu,\"eager_peak\":%llu",
+                p.items.size(), p.launches.size(), p.arena ? p.steps.size() : p.launches.size(),
+                static_cast<unsigned long long>(p.uses), static_cast<unsigned long long>(p.arena_bytes),
+                static_cast<unsigned long long>(p.bound), static_cast<unsigned long long>(separate),
+                static_cast<unsigned long long>(p.own_bytes), static_cast<unsigned long long>(p.eager_peak)) +
+            ",\"regions\":[" + regions(p) + "]" + (p.captured ? "," + p.captured->text() : "") +
+            (p.barred.empty() ? "" : ",\"refused\":" + quoted(p.barred)) + "}";
+  };
   auto visit = [&](auto&& self, const Plans& list) -> void {
     for (auto& p : list) {
-      plans += p->barred.empty();
-      uint64_t separate = 0;
-      for (const Slot& s : p->slots) separate += s.first != no_number ? s.bytes : 0;
-      rows += (rows.empty() ? "" : ",") +
-              pg::format(
-                  "{\"items\":%zu,\"launches\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,"
-                  "\"separate\":%llu,"
-                  "\"own\":%llu,\"eager_peak\":%llu",
-                  p->items.size(), p->launches.size(), p->arena ? p->steps.size() : p->launches.size(),
-                  static_cast<unsigned long long>(p->uses), static_cast<unsigned long long>(p->arena_bytes),
-                  static_cast<unsigned long long>(p->bound), static_cast<unsigned long long>(separate),
-                  static_cast<unsigned long long>(p->own_bytes), static_cast<unsigned long long>(p->eager_peak)) +
-              ",\"regions\":[" + regions(*p) + "]" + (p->captured ? "," + p->captured->text() : "") +
-              (p->barred.empty() ? "" : ",\"refused\":" + quoted(p->barred)) + "}";
+      row(*p);
       self(self, p->after);
     }
   };
+  for (auto f = frozen_.rbegin(); f != frozen_.rend(); ++f) row(*(*f)->plan);
   visit(visit, plans_);
   std::string reasons;
   for (auto& [why, times] : why_) reasons += (reasons.empty() ? "" : ",") + quoted(why) + ":" + std::to_string(times);

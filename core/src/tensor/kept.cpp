@@ -25,8 +25,16 @@ Kept::~Kept() {
 }
 
 Kept& kept_of(Storage& storage) {
-  if (storage.kept == nullptr) storage.kept = new Kept();
+  if (storage.kept == nullptr) std::atomic_ref(storage.kept).store(new Kept(), std::memory_order_relaxed);
   return *storage.kept;
+}
+
+void release_kept(Storage& storage) {
+  std::vector<Kept::Cast> casts;  // destroyed outside of the lock: a cast may keep a private layout of its own
+  std::vector<Kept::Packed> packed;
+  std::lock_guard guard(kept_mutex());
+  casts.swap(storage.kept->casts);
+  packed.swap(storage.kept->packed);
 }
 
 void release_kept() {  // without allocating: memory may be short

@@ -4,6 +4,7 @@
 // short.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -41,6 +42,14 @@ struct Kept {
 std::mutex& kept_mutex();
 // What `storage` keeps, made if need be. With the mutex held.
 Kept& kept_of(Storage& storage);
+// Lets go of what is kept of a storage.
+void release_kept(Storage& storage);
+// Somebody has written into a storage.
+inline void raise_version(Storage& storage) {
+  storage.version.fetch_add(1, std::memory_order_relaxed);
+  if (std::atomic_ref(storage.kept).load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    release_kept(storage);
+}
 // Lets go of all that is kept: it can be made again. What a call reads meanwhile stays until that call ends. Any
 // thread.
 void release_kept();

@@ -26,6 +26,7 @@ class LaunchLog {
   virtual void launched(Signature& s, Tensor* const* inputs, uint32_t input_count, Tensor* const* outputs,
                         uint32_t output_count, const void* attrs) = 0;
   virtual void copied(Tensor& target, Tensor& source) = 0;
+  virtual void kept(Tensor& x, Tensor& cast) = 0;   // a cast of x is read that was made some time before
   virtual void raised(Tensor& tensor) = 0;          // its storage's version, for what was launched last
   virtual void refuse(const std::string& why) = 0;  // something happened that cannot be launched again
 

@@ -3,6 +3,7 @@
 // best, written once by pack() or, for 16-bit floats (whose kernels are several times slower without), before every
 // run.
 #include "linalg/blas.hpp"
+#include "linalg/work.hpp"
 #include "onednn/onednn.hpp"
 
 namespace pg::cpu {
@@ -37,7 +38,10 @@ class PrimitiveProduct final : public Product {
  public:
   // Throws a dnnl::error of status unimplemented where there is no kernel worth running.
   PrimitiveProduct(const ProductShape& s, bool constant_b)
-      : bias_(s.bias), gelu_(s.activation == Activation::kGeluTanh) {
+      : bias_(s.bias),
+        gelu_(s.activation == Activation::kGeluTanh),
+        one_thread_(work_of({s.batch_count(), s.m, s.n, s.k}) <= onednn::kSmallWork) {
+    onednn::OneThread guard(one_thread_);
     a_ = operand(s, s.m, s.k, s.a, &BatchAxis::a);
     b_ = operand(s, s.k, s.n, s.b, &BatchAxis::b);
     c_ = operand(s, s.m, s.n, s.c, &BatchAxis::c);
@@ -51,7 +55,8 @@ class PrimitiveProduct final : public Product {
     if (!s.batch.empty() || !onednn::has_avx512() || !(constant_b || (narrow && s.m >= 32))) return;
     private_ = make(onednn::any({s.k, s.n}, onednn::data_type(s.dtype)));
     if (private_.b == b_) return;
-    packs_ = constant_b;
+    // A b of few rows is padded to whole tiles: sixteen times as large where it is one row.
+    packs_ = constant_b && private_.b.get_size() <= 2 * b_.get_size();
     pack_ = onednn::Reorder(b_, private_.b);
     pack_now_ = narrow && s.m >= 32;
   }
@@ -68,6 +73,7 @@ class PrimitiveProduct final : public Product {
   }
 
   void run(const ProductData& data) override {
+    onednn::OneThread guard(one_thread_);
     Scratch scratch(data.workspace);
     auto [for_primitive, for_b, for_pack] = reserve(scratch);
     const void* b = data.packed_b;
@@ -118,7 +124,8 @@ class PrimitiveProduct final : public Product {
     return {onednn::Step(dnnl::matmul(pd), arguments), pd.weights_desc(), pd.scratchpad_desc().get_size()};
   }
 
-  bool bias_, gelu_, packs_ = false, pack_now_ = false;
+  const bool bias_, gelu_, one_thread_;
+  bool packs_ = false, pack_now_ = false;
   Desc a_, b_, c_, bias_desc_;
   Variant plain_, private_;
   onednn::Reorder pack_;

@@ -4,6 +4,8 @@
 local native = require "perigee.native"
 local pg = require "perigee"
 
+local frozen = require "perigee.compile.frozen"
+
 local compiled = native.compiled
 
 ---@class perigee.Compiled
@@ -15,21 +17,23 @@ local read = native.signature("compile", {
   { "amp", "any", doc = "a dtype: calls run under pg.amp.autocast with it" },
   { "fuse", "boolean", default = true, doc = "whether operators may be joined into one kernel where a plugin can" },
   { "capture", "boolean", default = true, doc = "whether a plan is launched as one where its device can" },
-  { "frozen", "boolean", default = false, doc = "whether later calls skip the function" },
+  { "frozen", "boolean", default = false,
+    doc = "for inference: whether calls with arguments like those of an earlier one skip the function" },
 })
 
 ---pg.compile(fn, options): a function that does what fn does, with the same bits. fn runs at every call; what it asks
 ---for is compared with plans of earlier calls, and where it is the same, the plan's kernels are launched in one go, in
 ---memory that was laid out once. A call is a pg.scope: what fn returns or keeps stays. The first call runs as always,
 ---the second is noted.
+---
+---With `frozen=true`, for inference, fn runs without gradients, and only where a call's arguments are not yet known by
+---their dtypes, shapes and devices (of tensors) or by what they are (of all else). Other calls launch what was noted,
+---without fn: tensors that it met are read as they are at the call, numbers and branches stay those of then. What fn
+---cannot do without itself (`:item()`, random numbers, backward) is an error.
 ---@param fn function
 ---@return perigee.Compiled
 local function compile(...)
   local o = read(...)
-  if o.frozen then
-    native.raise("not_supported", "compile", "frozen=true is not available",
-                 "without it the function runs at every call, and gives the same results")
-  end
   if o.amp and type(o.amp) ~= "string" then
     native.raise("invalid_argument", "compile", "amp must be a dtype's name, got " .. native.describe(o.amp))
   end
@@ -37,15 +41,22 @@ local function compile(...)
   if o.amp then
     inner = function(...) return pg.amp.autocast({ dtype = o.amp }, fn, ...) end
   end
+  if o.frozen then
+    local recorded = inner
+    inner = function(...) return pg.no_grad(recorded, ...) end
+  end
   local by = "the compiled function of " .. (native.script_line() or "?")
   local scope = pg.scope and native.scope -- which comes with it
   local self = { fn = inner, mode = compiled.mode "compile", fuse = o.fuse, by = by, scope = scope }
   self.captures = o.capture and self.mode == "capture"
   if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan", self.captures) end
+  self.frozen = o.frozen and self.native ~= nil
+  if self.frozen then frozen.start(self) end
   return setmetatable(self, Compiled)
 end
 
 function Compiled:__call(...)
+  if self.frozen then return frozen.call(self, ...) end
   if not self.native then return self.scope(self.by, self.fn, ...) end
   return compiled.call(self.native, self.scope, self.by, self.fn, ...)
 end

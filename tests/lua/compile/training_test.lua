@@ -378,7 +378,6 @@ end)
 
 test("mistakes", function(t)
   t.raises(function() pg.compile() end, "fn")
-  t.raises(function() pg.compile(function() end, { frozen = true }) end, "frozen")
   t.raises(function() pg.compile(function() end, { amp = 3 }) end, "amp")
   t.ok(pg.compile(function() end):explain():find "0 calls")
 end)

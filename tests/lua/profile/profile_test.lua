@@ -226,12 +226,17 @@ end)
 test("profile: graphs' runs, and what an older record's room was given to", function(t)
   on_cpu(t)
   local g = pg.graph(function(g) return { y = g:placeholder { "x", shape = { 2 } }:exp():tanh() } end)
-  local session, x = pg.Session { g }, pg.ones { 2 }
-  session:run("y", { x = x })
-  local p = pg.profile(function()
-    for _ = 1, 4 do session:run("y", { x = x }) end
-  end)
-  t.equal({ by_name(p).exp.calls, by_name(p).tanh.calls }, { 4, 4 })
+  local x = pg.ones { 2 }
+  local function profiled(fuse)
+    local session = pg.Session { g, fuse = fuse }
+    session:run("y", { x = x })
+    return by_name(pg.profile(function()
+      for _ = 1, 4 do session:run("y", { x = x }) end
+    end))
+  end
+  local apart, joined = profiled(false), profiled(true)
+  t.equal({ apart.exp.calls, apart.tanh.calls, apart.region }, { 4, 4, nil })
+  t.equal({ joined.region.calls, joined.exp, joined.tanh }, { 4, nil, nil })
   local last = pg.profile(function()
     for _ = 1, 100 do x:exp() end
     x:tanh()
