@@ -3,64 +3,22 @@
 
 #include <dlfcn.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 
-#include "reductions.hpp"
+#include "waiting.hpp"
 
 namespace mpi {
 namespace {
 
-// Tags of messages of the engine's own, above those of users.
-constexpr int kArrived = 32768, kMeet = 32769, kLeft = 32770;
 constexpr const char* kMaking = "making a group";
-constexpr double kFirstLook = 0.05, kNextLook = 0.2;  // seconds after which a call that waits looks around
-constexpr double kGrace = 0.3;                        // seconds in which what others have sent arrives
-
-double now() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// Looks at a request before others get the processor: few where there are more processes than processors, and some
-// milliseconds' worth where each has its own, since what it gives away for a moment comes back late on a machine with
-// other work.
-constexpr uint64_t kFewLooks = 500, kManyLooks = 20000;
-uint64_t looks = kFewLooks;  // of this process
-
-void relax(uint64_t spins) {
-  if (spins < looks) return;
-  if (spins < looks + 4500) {
-    sched_yield();
-    return;
-  }
-  const timespec pause{0, spins < looks + 49500 ? 20000 : 200000};
-  nanosleep(&pause, nullptr);
-}
 
 bool was_launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"})
     if (std::getenv(name) != nullptr) return true;
   return false;
-}
-
-int whole(uint64_t count) {
-  if (count > INT_MAX)
-    pg::fail_support(
-        pg::format("%llu elements; MPI takes %d at a time", static_cast<unsigned long long>(count), INT_MAX));
-  return static_cast<int>(count);
-}
-
-void* at(pg_address a) { return reinterpret_cast<void*>(a.buffer + a.offset); }
-
-bool reduces(uint32_t kind) {
-  return kind == PG_COLLECTIVE_ALL_REDUCE || kind == PG_COLLECTIVE_REDUCE || kind == PG_COLLECTIVE_REDUCE_SCATTER;
 }
 
 }  // namespace
@@ -71,12 +29,6 @@ void Engine::check(int code, const std::string& what) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   break_all(PG_E_INTERNAL, what, text);
-}
-
-// What failed is said by whoever called it.
-void Engine::break_all(int32_t code, const std::string& what, const std::string& why) {
-  if (broken_.empty()) broken_ = what + ": " + why;
-  pg::fail(code, why);
 }
 
 pg_world Engine::world() {
@@ -122,7 +74,7 @@ void Engine::join() {
   CPU_ZERO(&processors);
   if (sched_getaffinity(0, sizeof processors, &processors) == 0 &&
       static_cast<int>(world().local_count) <= CPU_COUNT(&processors))
-    looks = kManyLooks;
+    expect_processors();
 }
 
 // Leaves together with all others. One that cannot, because somebody is gone, ends without a farewell: MPI_Finalize
@@ -139,6 +91,7 @@ Engine::~Engine() {
     for (uint64_t spins = 0; !done; spins++) {
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "the end");
       if (done) break;
+      advance_sums("the end");
       if (spins % 1024 == 1023) check_peers(all, "the end");
       relax(spins);
     }
@@ -203,6 +156,7 @@ void Engine::meet(const std::vector<int>& ranks, double deadline) {
     int done = 0;
     check(MPI_Testall(static_cast<int>(handles.size()), handles.data(), &done, MPI_STATUSES_IGNORE), kMaking);
     if (done) return;
+    advance_sums(kMaking);
     const double t = now();
     if (t > next || was_terminated()) {
       check_peers(ranks, kMaking);
@@ -210,13 +164,16 @@ void Engine::meet(const std::vector<int>& ranks, double deadline) {
     }
     if (deadline > 0 && t > begun + deadline) {
       std::vector<int> absent;
-      for (size_t i = 0; i < expected; i++) {
-        check(MPI_Test(&handles[i], &done, MPI_STATUS_IGNORE), kMaking);
-        if (!done) absent.push_back(from[i]);
+      for (double until = now() + kGrace; now() < until; usleep(5000)) {  // others give up at the same time
+        absent.clear();
+        for (size_t i = 0; i < expected; i++) {
+          check(MPI_Test(&handles[i], &done, MPI_STATUS_IGNORE), kMaking);
+          if (!done) absent.push_back(from[i]);
+        }
       }
       if (absent.empty()) continue;
-      break_all(PG_E_DEADLINE_EXCEEDED, kMaking,
-                pg::format("within %g seconds, ", deadline) + absent_text(absent) + " make a group");
+      give_up(PG_E_DEADLINE_EXCEEDED, kMaking,
+              pg::format("within %g seconds, ", deadline) + absent_text(absent) + " make a group");
     }
     relax(spins);
   }
@@ -228,231 +185,6 @@ void Engine::destroy(uint64_t id) {
   // Communicators are freed when all leave together (see ~Engine): here the others may still wait for this one.
   if (found->second->requests.empty()) return;
   pg::fail(PG_E_BUSY, "calls of this group are pending");
-}
-
-void Engine::begin(Group& g, Request& r, const pg_collective& c) {
-  const int count = whole(c.count), size = static_cast<int>(g.ranks.size());
-  const bool pairs = c.kind == PG_COLLECTIVE_SEND || c.kind == PG_COLLECTIVE_RECEIVE;
-  if (pairs && (c.peer < 0 || c.peer >= size)) pg::fail_argument(pg::format("rank %d is not in the group", c.peer));
-  const bool computes = reduces(c.kind);
-  const Reduction reduction = computes ? mpi::reduction(c.dtype, c.reduction) : Reduction{};
-  const MPI_Datatype type = computes ? reduction.type : carrier(c.dtype);
-  const void* in = c.input.buffer == c.output.buffer && c.input.offset == c.output.offset && c.count > 0 ? MPI_IN_PLACE
-                                                                                                         : at(c.input);
-  const uint64_t bytes = c.count * static_cast<uint64_t>(pg::dtype_bytes(c.dtype));
-  r.handles.push_back(MPI_REQUEST_NULL);
-  r.receives.push_back(c.kind == PG_COLLECTIVE_RECEIVE ? count : -1);
-  MPI_Request* handle = &r.handles.back();
-  int code = MPI_SUCCESS;
-  switch (c.kind) {
-    case PG_COLLECTIVE_BARRIER: code = MPI_Ibarrier(g.comm, handle); break;
-    case PG_COLLECTIVE_ALL_REDUCE:
-      code = MPI_Iallreduce(in, at(c.output), count, type, reduction.op, g.comm, handle);
-      break;
-    case PG_COLLECTIVE_REDUCE:
-      code = MPI_Ireduce(g.rank == c.peer ? in : at(c.input), at(c.output), count, type, reduction.op, c.peer, g.comm,
-                         handle);
-      break;
-    case PG_COLLECTIVE_BROADCAST:
-      if (g.rank == c.peer && in != MPI_IN_PLACE && bytes > 0) std::memcpy(at(c.output), in, bytes);
-      code = MPI_Ibcast(at(c.output), count, type, c.peer, g.comm, handle);
-      break;
-    case PG_COLLECTIVE_ALL_GATHER:
-      code = MPI_Iallgather(at(c.input), count, type, at(c.output), count, type, g.comm, handle);
-      break;
-    case PG_COLLECTIVE_REDUCE_SCATTER:
-      code = MPI_Ireduce_scatter_block(at(c.input), at(c.output), count, type, reduction.op, g.comm, handle);
-      break;
-    case PG_COLLECTIVE_ALL_TO_ALL:
-      code = MPI_Ialltoall(at(c.input), count, type, at(c.output), count, type, g.comm, handle);
-      break;
-    case PG_COLLECTIVE_SEND: code = MPI_Isend(at(c.input), count, type, c.peer, c.tag, g.comm, handle); break;
-    case PG_COLLECTIVE_RECEIVE: code = MPI_Irecv(at(c.output), count, type, c.peer, c.tag, g.comm, handle); break;
-    default: pg::fail_support(pg::format("collective %u is unknown", c.kind));
-  }
-  if (!pairs) r.number = ++g.calls;
-  check(code, r.what);
-}
-
-uint64_t Engine::submit(uint64_t group, uint32_t count, const pg_collective* const* calls) {
-  Group& g = find(group);
-  Request r;
-  r.begun = now();
-  r.look = r.begun + kFirstLook;
-  for (uint32_t i = 0; i < count; i++) {
-    const pg_collective& c = *calls[i];
-    if (i == 0) r.what = c.what != nullptr ? c.what : "a collective";
-    if (c.deadline > 0) r.late = r.begun + c.deadline;
-    r.calls.push_back(c);
-  }
-  for (const pg_collective& c : r.calls) begin(g, r, c);
-  g.requests[++last_request_] = std::move(r);
-  return last_request_;
-}
-
-bool Engine::wait(uint64_t group, uint64_t id, double seconds) {
-  Group& g = find(group);
-  auto found = g.requests.find(id);
-  if (found == g.requests.end()) pg::fail_argument("there is no such request");
-  Request& r = found->second;
-  std::vector<MPI_Status> statuses(r.handles.size());
-  const double begun = now();
-  Waiting waiting;
-  for (uint64_t spins = begun > r.look ? looks + 4500 : 0;; spins++) {
-    int done = 0;
-    check(MPI_Testall(static_cast<int>(r.handles.size()), r.handles.data(), &done, statuses.data()), r.what);
-    if (done) {
-      finish(g, r, statuses);
-      g.requests.erase(found);
-      return true;
-    }
-    if (spins % 64 != 63 && spins < looks + 4500 && seconds > 0) {
-      relax(spins);
-      continue;
-    }
-    const double t = now();
-    if (t > r.look || was_terminated()) look(g, r, t);
-    if (t - begun >= seconds) return false;
-    relax(spins);
-  }
-}
-
-void Engine::finish(Group& g, Request& r, const std::vector<MPI_Status>& statuses) {
-  for (size_t i = 0; i < r.calls.size(); i++) {
-    const pg_collective& c = r.calls[i];
-    if (reduces(c.kind) && c.reduction == PG_REDUCE_MEAN && (c.kind != PG_COLLECTIVE_REDUCE || c.peer == g.rank))
-      divide(c.dtype, at(c.output), c.count, static_cast<double>(g.ranks.size()));
-    if (r.receives[i] < 0) continue;
-    int got = 0;
-    MPI_Get_count(&statuses[i], carrier(c.dtype), &got);
-    if (got != r.receives[i])
-      break_all(PG_E_INVALID_ARGUMENT, r.what,
-                pg::format("rank %d sent %d elements; this rank expected %lld", c.peer, got,
-                           static_cast<long long>(r.receives[i])));
-  }
-}
-
-// Fails if one of the others has ended, as far as can be seen.
-void Engine::check_peers(const std::vector<int>& ranks, const std::string& what) {
-  int here = 0;
-  MPI_Status status;
-  MPI_Iprobe(MPI_ANY_SOURCE, kLeft, control_, &here, &status);
-  if (here) {
-    char reason[400] = {};
-    MPI_Recv(reason, sizeof reason - 1, MPI_CHAR, status.MPI_SOURCE, kLeft, control_, MPI_STATUS_IGNORE);
-    break_all(PG_E_FAILED_PRECONDITION, what,
-              pg::format("cannot be completed: rank %d has failed: %s", status.MPI_SOURCE, reason));
-  }
-  std::vector<int> lost;
-  for (double until = now() + kGrace;;) {
-    for (int rank : ranks)
-      if (rank != rank_ && state_of(processes_[static_cast<size_t>(rank)]) == PG_PEER_LOST) lost.push_back(rank);
-    if (!lost.empty()) break;
-    if (!was_terminated()) return;
-    if (now() > until) break_all(PG_E_FAILED_PRECONDITION, what, "cannot be completed: the launcher has ended the job");
-    usleep(10000);
-  }
-  // Its last words may have arrived in the meantime.
-  MPI_Iprobe(MPI_ANY_SOURCE, kLeft, control_, &here, &status);
-  if (here) return check_peers(ranks, what);
-  break_all(
-      PG_E_FAILED_PRECONDITION, what,
-      pg::format("cannot be completed: %s %s ended", name_ranks(lost).c_str(), lost.size() == 1 ? "has" : "have"));
-}
-
-// What a call that has waited for a while does besides.
-void Engine::look(Group& g, Request& r, double t) {
-  r.look = t + kNextLook;
-  check_peers(g.ranks, r.what);
-  if (r.late == 0) return;
-  const double allowed = r.late - r.begun;
-  if (!r.told && t - r.begun >= std::min(1.0, allowed / 10)) tell(g, r);
-  r.look = std::min(r.look, r.late);
-  if (t < r.late) return;
-  if (!r.told) tell(g, r);
-  std::string elsewhere;
-  std::vector<int> absent;
-  for (double until = now() + kGrace; now() < until; usleep(5000)) absent = find_absent(g, r, elsewhere);
-  std::string text = pg::format("took more than %g seconds: ", allowed);
-  if (r.number == 0) {
-    text += pg::format("rank %d of the group did not answer", r.calls[0].peer);
-  } else if (absent.empty()) {
-    text += "all ranks have come to it, but it did not end";
-  } else {
-    text += absent_text(absent) + " it" + elsewhere;
-  }
-  break_all(PG_E_DEADLINE_EXCEEDED, r.what, text);
-}
-
-// "rank 1 (whose process is stopped) has not come to"
-std::string Engine::absent_text(const std::vector<int>& absent) {
-  std::vector<int> stopped;
-  for (int rank : absent)
-    if (state_of(processes_[static_cast<size_t>(rank)]) == PG_PEER_STOPPED) stopped.push_back(rank);
-  std::string text = name_ranks(absent);
-  if (!stopped.empty())
-    text += stopped.size() == absent.size() ? " (stopped)" : " (" + name_ranks(stopped) + " stopped)";
-  return text + (absent.size() == 1 ? " has not come to" : " have not come to");
-}
-
-// Small messages, which MPI takes at once: they need nobody who receives them.
-void Engine::tell(Group& g, Request& r) {
-  r.told = true;
-  if (r.number == 0) return;
-  Arrived message{r.number, {}};
-  std::snprintf(message.what, sizeof message.what, "%s", r.what.c_str());
-  for (int i = 0; i < static_cast<int>(g.ranks.size()); i++) {
-    if (i == g.rank) continue;
-    MPI_Request handle;
-    check(MPI_Isend(&message, sizeof message, MPI_BYTE, i, kArrived, g.comm, &handle), r.what);
-    check(MPI_Request_free(&handle), r.what);
-  }
-}
-
-// Ranks of the world that have not said that they came to this call. `elsewhere`: what one of them waits for instead.
-std::vector<int> Engine::find_absent(Group& g, const Request& r, std::string& elsewhere) {
-  for (;;) {
-    int here = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, kArrived, g.comm, &here, &status), r.what);
-    if (!here) break;
-    Arrived message{};
-    check(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, kArrived, g.comm, MPI_STATUS_IGNORE), r.what);
-    g.arrived[status.MPI_SOURCE] = message;
-  }
-  std::vector<int> absent;
-  elsewhere.clear();
-  for (int i = 0; i < static_cast<int>(g.ranks.size()); i++) {
-    if (i == g.rank) continue;
-    const auto known = g.arrived.find(i);
-    const bool has = known != g.arrived.end();
-    if (has && known->second.number == r.number && r.what == known->second.what) continue;
-    absent.push_back(g.ranks[static_cast<size_t>(i)]);
-    if (has && known->second.number == r.number && elsewhere.empty())
-      elsewhere = pg::format("; rank %d is at %s instead", g.ranks[static_cast<size_t>(i)], known->second.what);
-  }
-  return absent;
-}
-
-void Engine::leave(const char* reason) {
-  if (!started_ || left_ || !broken_.empty()) return;
-  left_ = true;
-  char text[400];
-  std::snprintf(text, sizeof text, "%s", reason);
-  std::vector<MPI_Request> handles;
-  for (int i = 0; i < size_; i++) {
-    if (i == rank_ || state_of(processes_[static_cast<size_t>(i)]) == PG_PEER_LOST) continue;
-    handles.emplace_back();
-    MPI_Isend(text, static_cast<int>(std::strlen(text)), MPI_CHAR, i, kLeft, control_, &handles.back());
-  }
-  // They hear of it while they wait; the launcher ends them as soon as this process has ended.
-  int done = 0;
-  for (double until = now() + 1; now() < until; usleep(5000)) {
-    MPI_Testall(static_cast<int>(handles.size()), handles.data(), &done, MPI_STATUSES_IGNORE);
-    bool any = false;
-    for (int i = 0; i < size_; i++) any |= i != rank_ && state_of(processes_[static_cast<size_t>(i)]) == PG_PEER_ALIVE;
-    if (!any) return;
-  }
 }
 
 void Engine::peers(uint64_t group, uint32_t count, uint32_t* states) {

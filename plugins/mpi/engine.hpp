@@ -8,17 +8,26 @@
 #include <vector>
 
 #include "peers.hpp"
+#include "reductions.hpp"
+#include "sums.hpp"
 
 namespace mpi {
 
+// One that is over is used again.
 struct Request {
-  std::vector<MPI_Request> handles;
+  uint64_t id = 0;
+  std::vector<MPI_Request> handles;  // MPI's, by call
+  std::vector<MPI_Status> statuses;
   std::vector<int64_t> receives;  // elements that a receive expects, by handle; -1: none
   std::vector<pg_collective> calls;
+  std::vector<std::unique_ptr<Sum>> sums;  // ours, of calls whose handle is MPI_REQUEST_NULL; the first sum_count
+  size_t sum_count = 0;
   std::string what;                      // "all_reduce"
   uint64_t number = 0;                   // of the group's calls that all make; 0: a send or receive
   double begun = 0, late = 0, look = 0;  // seconds; late: its deadline, or 0
   bool told = false;                     // the others know that this rank has come to it
+  void clear();
+  Sum& add_sum();
 };
 
 // "I have come to call `number`", sent by those who wait for long.
@@ -32,7 +41,7 @@ struct Group {
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
   uint64_t calls = 0;
-  std::map<uint64_t, Request> requests;
+  std::vector<std::unique_ptr<Request>> requests;  // in their order
   std::map<int, Arrived> arrived;  // by rank: the last it said
 };
 
@@ -51,13 +60,19 @@ class Engine {
   void join();
   Group& find(uint64_t group);
   void begin(Group& group, Request& request, const pg_collective& call);
-  void finish(Group& group, Request& request, const std::vector<MPI_Status>& statuses);
+  void begin_sum(Group& group, Request& request, const pg_collective& call, int count, const Reduction& reduction);
+  void advance_sums(const std::string& what);
+  bool is_over(Request& request);
+  bool wait_long(Group& group, Request& request, double seconds);
+  void finish(Group& group, Request& request);
   void look(Group& group, Request& request, double now);
   void tell(Group& group, Request& request);
   std::vector<int> find_absent(Group& group, const Request& request, std::string& elsewhere);
   void meet(const std::vector<int>& ranks, double deadline);
   void check_peers(const std::vector<int>& ranks, const std::string& what);
   std::string absent_text(const std::vector<int>& absent);
+  void say_last(const std::string& reason);
+  [[noreturn]] void give_up(int32_t code, const std::string& what, const std::string& why);
   [[noreturn]] void break_all(int32_t code, const std::string& what, const std::string& why);
   void check(int code, const std::string& what);
 
@@ -67,6 +82,9 @@ class Engine {
   MPI_Comm control_ = MPI_COMM_NULL;
   std::vector<Process> processes_;
   std::map<uint64_t, std::unique_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<Request>> spare_;
+  std::vector<Sum*> sums_;  // of all groups, that are not over
+  std::string last_words_;  // what the others are told stays until it has left
   uint64_t last_group_ = 0, last_request_ = 0;
 };
 

@@ -62,8 +62,9 @@ bool is_between_processes(const Op& op, const void* attrs) {
   return kind_of(op.role) != 0 && integer(op, attrs, "group", 0) != 0;
 }
 
-void check_collective(const Op& op, const void* attrs, uint32_t input_count) {
-  const Group& group = find_group(integer(op, attrs, "group", 0));
+std::unique_ptr<const BetweenProcesses> plan_collective(const Op& op, const void* attrs, uint32_t input_count,
+                                                        const Meta& x, const Meta& y) {
+  Group& group = find_group(integer(op, attrs, "group", 0));
   if (input_count != 1) pg::fail_support(pg::format("got %u tensors; a process of a group gives one", input_count));
   const int64_t ranks = integer(op, attrs, "ranks", group.size());
   if (ranks != group.size())
@@ -72,29 +73,30 @@ void check_collective(const Op& op, const void* attrs, uint32_t input_count) {
   if (root < 0 || root >= group.size())
     pg::fail_argument(pg::format("root is %lld; expected a rank of the group, 0..%d", static_cast<long long>(root),
                                  group.size() - 1));
-}
-
-void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y) {
-  Group& group = find_group(integer(op, attrs, "group", 0));
-  if (wants_agreement()) agree(group, call_text(op, *x.meta, *x.device, attrs));
-  TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);
-  Device& device = *y.device;
-  const uint32_t stream = touch(*dense, false);
-  touch(y, true);
   Collective call{kind_of(op.role)};
   call.reduction = static_cast<uint32_t>(read_attr<int32_t>(op, attrs, "op", PG_ATTR_CHOICE, 0));
-  call.dtype = x.meta->dtype;
+  call.dtype = x.dtype;
   call.peer = static_cast<int32_t>(integer(op, attrs, "root", -1));
   const bool shares = op.role == Role::reduce_scatter || op.role == Role::all_to_all;
-  call.count = static_cast<uint64_t>(x.meta->numel) / (shares ? group.ranks.size() : 1);
+  call.count = static_cast<uint64_t>(x.numel) / (shares ? group.ranks.size() : 1);
+  call.input_bytes = static_cast<uint64_t>(x.bytes);
+  call.output_bytes = static_cast<uint64_t>(y.bytes);
+  call.what = op.info->name;
+  return std::make_unique<const BetweenProcesses>(BetweenProcesses{&group, call});
+}
+
+void run_between_processes(const BetweenProcesses& planned, const Op& op, Tensor& x, const void* attrs, Tensor& y) {
+  Group& group = *planned.group;
+  if (wants_agreement()) agree(group, call_text(op, *x.meta, *x.device, attrs));
+  TensorRef dense = x.meta->contiguous ? TensorRef::share(&x) : copy_dense(x, x.meta->dtype);
+  const uint32_t stream = touch(*dense, false);
+  touch(y, true);
+  Collective call = planned.call;
   call.input = dense->address();
   call.output = y.address();
-  call.input_bytes = x.meta->bytes;
-  call.output_bytes = y.meta->bytes;
-  call.what = op.info->name;
-  run_collective(group, device, stream, call);
+  run_collective(group, *y.device, stream, call);
   if (op.role == Role::reduce && call.peer != group.rank && y.meta->numel > 0)
-    device.fill(with_address(y), pg::make_number(0.0), stream, op.info->name);
+    y.device->fill(with_address(y), pg::make_number(0.0), stream, op.info->name);
 }
 
 namespace {

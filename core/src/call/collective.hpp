@@ -2,6 +2,8 @@
 // Operators between processes: what they ask of a group's engine.
 #pragma once
 
+#include <memory>
+
 #include "builder/builder.hpp"
 #include "collective/group.hpp"
 
@@ -9,10 +11,16 @@ namespace perigee {
 
 // Whether a call's role is one that an engine carries out, and it names a group.
 bool is_between_processes(const Op& op, const void* attrs);
+// What such a call asks for, but for where its tensors lie.
+struct BetweenProcesses {
+  Group* group;
+  Collective call;
+};
 // Throws where the call does not fit its group.
-void check_collective(const Op& op, const void* attrs, uint32_t input_count);
-// Of a call that has been checked: returns when `y` has its contents.
-void run_between_processes(const Op& op, Tensor& x, const void* attrs, Tensor& y);
+std::unique_ptr<const BetweenProcesses> plan_collective(const Op& op, const void* attrs, uint32_t input_count,
+                                                        const Meta& x, const Meta& y);
+// Returns when `y` has its contents.
+void run_between_processes(const BetweenProcesses& planned, const Op& op, Tensor& x, const void* attrs, Tensor& y);
 
 // Begins to sum a dense tensor over the group, in place: a request (collective/group.hpp), until whose end nobody else
 // touches the tensor. 0, and nothing has begun: its device is not host memory that is at rest between calls.

@@ -497,7 +497,7 @@ static void run_known(Signature& s, Tensor* const* inputs, const void* attrs, Te
     if (s.how == How::kernel) {
       run_kernel(s, used, attrs, made);
     } else if (s.how == How::collective) {
-      run_between_processes(*s.op, *inputs[0], attrs, *made[0]);
+      run_between_processes(*s.between, *s.op, *inputs[0], attrs, *made[0]);
     } else {
       run_entry(s, used, attrs, made);
       note_launch(s, inputs, attrs, made.data());

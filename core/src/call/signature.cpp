@@ -186,7 +186,7 @@ struct Maker {
       default: break;
     }
     if (is_between_processes(*key.op, key.attrs)) {
-      check_collective(*key.op, key.attrs, key.input_count);
+      s.between = plan_collective(*key.op, key.attrs, key.input_count, *s.inputs[0], *s.outputs[0].meta);
       s.how = How::collective;
       return;
     }
@@ -396,6 +396,7 @@ bool has_kernel(const SignatureKey& key) {
   return true;
 }
 
+Signature::Signature() = default;
 Signature::~Signature() {
   if (prepared != nullptr && !ended.load(std::memory_order_acquire) && kernel.table->release != nullptr)
     kernel.table->release(kernel.self, kernel.index, prepared);
@@ -418,8 +419,8 @@ uint64_t hash_key(const SignatureKey& key) {
   for (uint32_t i = 0; i < key.input_count; i++)
     h = mix(h, key.inputs[i] != nullptr ? reinterpret_cast<uintptr_t>(key.inputs[i]->meta.get()) : 1);
   const pg_op_info& info = *key.op->info;
-  if (key.op->variadic && key.groups != nullptr)
-    for (uint32_t i = 0; i < info.input_count; i++) h = mix(h, key.groups[i]);
+  if (key.op->variadic)  // without groups each has one tensor
+    for (uint32_t i = 0; i < info.input_count; i++) h = mix(h, key.groups != nullptr ? key.groups[i] : 1);
   auto* bytes = static_cast<const uint8_t*>(key.attrs);
   uint32_t i = 0;
   for (; i + 8 <= info.static_size; i += 8) {
@@ -437,9 +438,9 @@ bool matches(const Signature& s, const SignatureKey& key, uint64_t hash) {
     return false;
   for (uint32_t i = 0; i < key.input_count; i++)
     if (s.inputs[i].get() != (key.inputs[i] != nullptr ? key.inputs[i]->meta.get() : nullptr)) return false;
-  if (key.op->variadic && key.groups != nullptr &&
-      std::memcmp(s.groups.data(), key.groups, s.groups.size() * sizeof(uint32_t)) != 0)
-    return false;
+  if (key.op->variadic)
+    for (size_t i = 0; i < s.groups.size(); i++)
+      if (s.groups[i] != (key.groups != nullptr ? key.groups[i] : 1)) return false;
   return s.attrs.empty() || std::memcmp(s.attrs.data(), key.attrs, s.attrs.size()) == 0;
 }
 

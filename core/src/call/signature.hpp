@@ -3,12 +3,15 @@
 // per (operator, device, descriptions, static attributes) and found again by a hash and a compare.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "builder/builder.hpp"
 #include "tape/tape.hpp"
 
 namespace perigee {
+
+struct BetweenProcesses;
 
 enum class How : uint8_t {
   kernel,
@@ -64,9 +67,11 @@ struct Signature {
   std::vector<uint8_t> densify;      // inputs that the kernel wants dense: a kDensify; empty: none
   std::vector<MetaRef> dense_metas;  // by input: what those are described as
   std::vector<const pg_tensor*> input_views, output_views;  // null where absent
+  std::unique_ptr<const BetweenProcesses> between;          // How::collective
 
   std::atomic<const char*> described{nullptr};  // what profiles say of the shapes; made when first asked for
 
+  Signature();
   ~Signature();
   static void destroy(Signature* s) { delete s; }
 };

@@ -67,6 +67,17 @@ void join() {
                                          (reasons.empty() ? "" : "; " + reasons));
 }
 
+// Not cleared: half a kilobyte that only a failure fills.
+struct Failure {
+  pg_error error;
+  Failure() {
+    error.size = PG_SIZE(pg_error, message);
+    error.native = 0;
+    error.flags = 0;
+    error.message[0] = '\0';
+  }
+};
+
 // Host memory that a tensor of a device travels through.
 struct Staging {
   std::unique_ptr<char[]> bytes;
@@ -76,6 +87,8 @@ struct Staging {
 
 // Mutex held.
 uint64_t submit(Group& group, const Collective& call, pg_address input, pg_address output) {
+  if (groups().closed) [[unlikely]]
+    pg::fail(PG_E_FAILED_PRECONDITION, "Perigee has been shut down");
   pg_collective asked{};
   asked.size = PG_SIZE(pg_collective, what);
   asked.kind = call.kind;
@@ -90,16 +103,16 @@ uint64_t submit(Group& group, const Collective& call, pg_address input, pg_addre
   asked.what = call.what;
   const pg_collective* const list[] = {&asked};
   uint64_t request = 0;
-  pg_error error = pg::make_error();
-  check(engine().submit(groups().plugin->self, group.handle, 1, list, &request, &error), error);
+  Failure failure;
+  check(engine().submit(groups().plugin->self, group.handle, 1, list, &request, &failure.error), failure.error);
   return request;
 }
 
 // Mutex held. False: not yet.
 bool wait_for(Group& group, uint64_t request, double seconds) {
-  pg_error error = pg::make_error();
-  const int32_t code = engine().wait(groups().plugin->self, group.handle, request, seconds, &error);
-  if (code != PG_E_BUSY) check(code, error);
+  Failure failure;
+  const int32_t code = engine().wait(groups().plugin->self, group.handle, request, seconds, &failure.error);
+  if (code != PG_E_BUSY) check(code, failure.error);
   return code != PG_E_BUSY;
 }
 

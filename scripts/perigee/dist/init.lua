@@ -78,6 +78,24 @@ local reduce = collective("reduce", { T, ROOT, OP, GROUP }, { "root", "op" })
 local all_to_all = collective("all_to_all", { T, GROUP }, {})
 local read_all_reduce = native.signature("dist.all_reduce", { T, OP, GROUP })
 
+local REDUCTIONS = { sum = true, mean = true, max = true, min = true }
+local sums = {} -- by group's number, by op: calls whose attributes are written once
+
+local function all_reduce(t, op, group)
+  local by_op = sums[group.number]
+  if not by_op then
+    by_op = {}
+    sums[group.number] = by_op
+  end
+  local run = by_op[op]
+  if not run then
+    if not REDUCTIONS[op] then return (native.call("all_reduce", { { t } }, { op = op, group = group.number })) end
+    run = native.prepare_with("all_reduce", 1, { op = op, group = group.number })
+    by_op[op] = run
+  end
+  return run(t)
+end
+
 ---The sum (`{op="mean"}`, "max", "min") of the tensors of all processes, element by element, on every one of them. All
 ---of them call it, in the same order as all other collectives. A gradient of a sum is the sum of all processes'.
 ---@param t perigee.Tensor
@@ -85,9 +103,10 @@ local read_all_reduce = native.signature("dist.all_reduce", { T, OP, GROUP })
 ---@param group? perigee.Group
 ---@return perigee.Tensor
 function dist.all_reduce(...)
+  local t = ...
+  if native.is_tensor(t) and select("#", ...) == 1 then return all_reduce(t, "sum", world.get("dist").everybody) end
   local o = read_all_reduce(...)
-  local g = world.group_of("dist.all_reduce", o.group)
-  return (native.call("all_reduce", { { o.t } }, { op = o.op, group = g.number }))
+  return all_reduce(o.t, o.op, world.group_of("dist.all_reduce", o.group))
 end
 
 ---The tensors of all processes behind each other along the first axis, in the order of ranks.
