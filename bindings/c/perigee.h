@@ -347,6 +347,8 @@ PGC_API int32_t pgc_dist_gather(int64_t group, pgc_tensor *tensor, pgc_tensor *o
 PGC_API int32_t pgc_dist_begin_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag, uint64_t *number);
 PGC_API int32_t pgc_dist_look(uint64_t number, int32_t *over);
 PGC_API int32_t pgc_dist_finish(uint64_t number);
+/* Copies each source into the target of its shape, dtype and device: gradients into a bucket and back. No tape sees it. */
+PGC_API int32_t pgc_copy_each(pgc_tensor *const *targets, pgc_tensor *const *sources, uint32_t count);
 /* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
 /* Gives the memory of a tensor, and of all that share it, back to the allocator; and takes memory for it again, whose
  * contents the caller brings. In between what reads it fails. */

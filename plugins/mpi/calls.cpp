@@ -10,7 +10,7 @@
 namespace mpi {
 namespace {
 
-constexpr uint64_t kShortWait = 64;  // looks in vain behind which a wait asks for the time
+constexpr int kShortWait = 64;  // looks in vain behind which a wait asks for the time
 
 int whole(uint64_t count) {
   if (count > INT_MAX)
@@ -44,8 +44,15 @@ Sum& Request::add_sum() {
 }
 
 void Engine::begin_sum(Group& g, Request& r, const pg_collective& c, int count, const Reduction& reduction) {
-  Sum::Call call{g.comm, g.rank, static_cast<int>(g.ranks.size()), r.number, at(c.input), at(c.output), count,
-                 static_cast<uint64_t>(pg::dtype_bytes(c.dtype)), reduction};
+  Sum::Call call{g.comm,
+                 g.rank,
+                 static_cast<int>(g.ranks.size()),
+                 r.number,
+                 at(c.input),
+                 at(c.output),
+                 count,
+                 static_cast<uint64_t>(pg::dtype_bytes(c.dtype)),
+                 reduction};
   r.receives.push_back(-1);
   r.handles.push_back(MPI_REQUEST_NULL);
   Sum& sum = r.add_sum();
@@ -161,7 +168,7 @@ bool Engine::wait(uint64_t group, uint64_t id, double seconds) {
   if (place-- == 0) pg::fail_argument("there is no such request");
   Request& r = *g.requests[place];
   bool over = is_over(r);
-  for (uint64_t spins = 0; !over && seconds > 0 && spins < kShortWait; spins++) over = is_over(r);
+  for (int look = 0; !over && seconds > 0 && look < kShortWait; look++) over = is_over(r);
   if (!over) over = wait_long(g, r, seconds);
   if (!over) return false;
   finish(g, r);
@@ -172,18 +179,13 @@ bool Engine::wait(uint64_t group, uint64_t id, double seconds) {
 
 bool Engine::wait_long(Group& g, Request& r, double seconds) {
   const double begun = now();
-  const uint64_t rest = looks_before_rest();
   Waiting waiting;
-  for (uint64_t spins = begun > r.look ? rest : 0;; spins++) {
+  for (Patience patience(begun > r.look);; patience.rest()) {
     if (is_over(r)) return true;
-    if (spins % kShortWait != kShortWait - 1 && spins < rest && seconds > 0) {
-      relax(spins);
-      continue;
-    }
+    if (!patience.wants_time() && seconds > 0) continue;
     const double t = now();
     if (t > r.look || was_terminated()) look(g, r, t);
     if (t - begun >= seconds) return false;
-    relax(spins);
   }
 }
 

@@ -2,7 +2,6 @@
 #include "engine.hpp"
 
 #include <dlfcn.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -70,11 +69,6 @@ void Engine::join() {
   processes_.resize(static_cast<size_t>(size_));
   check(MPI_Allgather(&self, sizeof self, MPI_BYTE, processes_.data(), sizeof self, MPI_BYTE, control_), "world");
   if (size_ > 1) watch_termination(processes_);
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  if (sched_getaffinity(0, sizeof processors, &processors) == 0 &&
-      static_cast<int>(world().local_count) <= CPU_COUNT(&processors))
-    expect_processors();
 }
 
 // Leaves together with all others. One that cannot, because somebody is gone, ends without a farewell: MPI_Finalize
@@ -87,13 +81,15 @@ Engine::~Engine() {
     MPI_Request request;
     check(MPI_Ibarrier(control_, &request), "the end");
     Waiting waiting;
-    int done = 0;
-    for (uint64_t spins = 0; !done; spins++) {
+    Patience patience;
+    double next = now() + kFirstLook;
+    for (int done = 0;; patience.rest()) {
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "the end");
       if (done) break;
       advance_sums("the end");
-      if (spins % 1024 == 1023) check_peers(all, "the end");
-      relax(spins);
+      if (!patience.wants_time() || now() < next) continue;
+      check_peers(all, "the end");
+      next = now() + kNextLook;
     }
     for (auto& [id, group] : groups_) MPI_Comm_free(&group->comm);
     free_reductions();
@@ -152,7 +148,7 @@ void Engine::meet(const std::vector<int>& ranks, double deadline) {
   const double begun = now();
   double next = begun + kFirstLook;
   Waiting waiting;
-  for (uint64_t spins = 0;; spins++) {
+  for (Patience patience;; patience.rest()) {
     int done = 0;
     check(MPI_Testall(static_cast<int>(handles.size()), handles.data(), &done, MPI_STATUSES_IGNORE), kMaking);
     if (done) return;
@@ -175,7 +171,6 @@ void Engine::meet(const std::vector<int>& ranks, double deadline) {
       give_up(PG_E_DEADLINE_EXCEEDED, kMaking,
               pg::format("within %g seconds, ", deadline) + absent_text(absent) + " make a group");
     }
-    relax(spins);
   }
 }
 

@@ -42,7 +42,7 @@ struct Group {
   MPI_Comm comm = MPI_COMM_NULL;
   uint64_t calls = 0;
   std::vector<std::unique_ptr<Request>> requests;  // in their order
-  std::map<int, Arrived> arrived;  // by rank: the last it said
+  std::map<int, Arrived> arrived;                  // by rank: the last it said
 };
 
 class Engine {

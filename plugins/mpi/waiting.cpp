@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "waiting.hpp"
 
-#include <sched.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 namespace mpi {
-namespace {
-
-// Looks at a request before others get the processor: few where there are more processes than processors, and some
-// milliseconds' worth where each has its own, since what it gives away for a moment comes back late on a machine with
-// other work.
-constexpr uint64_t kFewLooks = 500, kManyLooks = 20000, kYields = 4500;
-uint64_t looks = kFewLooks;  // of this process
-
-}  // namespace
 
 double now() {
   timespec t{};
@@ -21,17 +12,18 @@ double now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-void relax(uint64_t spins) {
-  if (spins < looks) return;
-  if (spins < looks + kYields) {
-    sched_yield();
-    return;
+void Patience::rest() {
+  if (++looks_ < kShort) return;
+  if (slack_ < 0) {
+    slack_ = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
   }
-  const timespec pause{0, spins < looks + 11 * kYields ? 20000 : 200000};
+  const timespec pause{0, looks_ < kTired ? 20000 : 200000};
   nanosleep(&pause, nullptr);
 }
 
-uint64_t looks_before_rest() { return looks + kYields; }
-void expect_processors() { looks = kManyLooks; }
+Patience::~Patience() {
+  if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_, 0, 0, 0);
+}
 
 }  // namespace mpi

@@ -13,12 +13,21 @@ constexpr double kGrace = 0.3;                        // seconds in which what o
 
 double now();  // seconds
 
-// Called between two looks at a request: gives the processor to others once it has been in vain so many times, and
-// rests once it has been for long.
-void relax(uint64_t spins);
-// Of how many looks in vain a rest follows the next one.
-uint64_t looks_before_rest();
-// Every rank of this machine has a processor of its own.
-void expect_processors();
+// Between looks at a request. MPI can only be asked again and again; who asks for long takes the processor from those
+// it waits for, and has used up its share of it when they are there. So the first looks follow each other, and behind
+// them it sleeps for some microseconds at a time.
+class Patience {
+ public:
+  explicit Patience(bool tired = false) : looks_(tired ? kTired : 0) {}
+  ~Patience();
+  void rest();
+  // Whether the time may have come to look at the clock and at the others.
+  bool wants_time() const { return looks_ % 64 == 63 || looks_ > kShort; }
+
+ private:
+  static constexpr uint64_t kShort = 500, kTired = 5500;
+  uint64_t looks_;
+  int slack_ = -1;  // nanoseconds by which the system let this thread sleep longer
+};
 
 }  // namespace mpi

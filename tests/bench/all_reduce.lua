@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- pg.dist.all_reduce of two processes against MPI_Allreduce called directly (the target bench_programs), by turns: the
--- least microseconds a call, megabytes a second, and the median of the rounds' ratios of times (below 1: less), with
--- the least and the most.
+-- least microseconds a call, and the medians of the rounds' ratios of times (below 1: less), with the least and the
+-- most. MPI in a process of one thread, and in one of several, where an engine has to be.
 --
 --   perigee tests/bench/all_reduce.lua BUILD [ROUNDS]
 
@@ -32,6 +32,8 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 local COMMANDS = {
   ("'%s/bin/perigee' launch -n 2 --allow-root --no-prefix '%s/all_reduce.lua'"):format(native.home, here),
   ("mpirun -n 2 --bind-to none --oversubscribe --allow-run-as-root '%s/tests/bin/all_reduce_direct'"):format(build),
+  ("mpirun -n 2 --bind-to none --oversubscribe --allow-run-as-root '%s/tests/bin/all_reduce_direct' threads"):format(
+    build),
 }
 
 local function run(command)
@@ -45,22 +47,32 @@ local function run(command)
   return times
 end
 
-local rows = {}
+local function median(list)
+  table.sort(list)
+  return ("%.2f (%.2f to %.2f)"):format(list[math.ceil(#list / 2)], list[1], list[#list])
+end
+
+local rows = {} -- by bytes: { least = by side, ratios = to one thread's MPI, threads = to the other }
 for _ = 1, rounds do
-  local ours, theirs = run(COMMANDS[1]), run(COMMANDS[2])
+  local times = {}
+  for side, command in ipairs(COMMANDS) do times[side] = run(command) end
   for power = 10, 26, 2 do
     local bytes = 2 ^ power
-    local a, b, row = ours[bytes], theirs[bytes], rows[power] or { mine = math.huge, plain = math.huge, ratios = {} }
-    if not a or not b then error("a side printed nothing of " .. bytes .. " bytes; is bench_programs built?") end
-    row.mine, row.plain = math.min(row.mine, a), math.min(row.plain, b)
-    table.insert(row.ratios, a / b)
-    rows[power] = row
+    local row = rows[bytes] or { least = { math.huge, math.huge, math.huge }, ratios = {}, threads = {} }
+    for side = 1, 3 do
+      local us = times[side][bytes]
+      if not us then error("a side printed nothing of " .. bytes .. " bytes; is bench_programs built?") end
+      row.least[side] = math.min(row.least[side], us)
+    end
+    table.insert(row.ratios, times[1][bytes] / times[2][bytes])
+    table.insert(row.threads, times[1][bytes] / times[3][bytes])
+    rows[bytes] = row
   end
 end
-print(("%9s %12s %12s %10s %10s %7s"):format("bytes", "Perigee us", "MPI us", "MB/s", "MB/s", "ratio"))
+print(("%9s %11s %9s %11s %23s %23s"):format("bytes", "Perigee us", "MPI us", "threads us", "ratio", "ratio, threads"))
 for power = 10, 26, 2 do
-  local bytes, row = 2 ^ power, rows[power]
-  table.sort(row.ratios)
-  print(("%9d %12.1f %12.1f %10.0f %10.0f %7.2f (%.2f to %.2f)"):format(bytes, row.mine, row.plain, bytes / row.mine,
-    bytes / row.plain, row.ratios[math.ceil(#row.ratios / 2)], row.ratios[1], row.ratios[#row.ratios]))
+  local bytes = 2 ^ power
+  local row = rows[bytes]
+  print(("%9d %11.1f %9.1f %11.1f %23s %23s"):format(bytes, row.least[1], row.least[2], row.least[3],
+    median(row.ratios), median(row.threads)))
 end

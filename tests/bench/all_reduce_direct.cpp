@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI_Allreduce called directly, for all_reduce.lua: a line a size, bytes and the least microseconds a call of some
-// rounds, with a tab between. Run by mpirun -n 2.
+// rounds, with a tab between. Run by mpirun -n 2. With the word "threads" MPI is told that a process has several of
+// them, as an engine that any thread may call has to, which makes it lock what it shares.
 #include <mpi.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int provided = 0;
+  const bool threads = argc > 1 && std::strcmp(argv[1], "threads") == 0;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, &provided);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int power = 10; power <= 26; power += 2) {

@@ -138,6 +138,7 @@ int32_t pgc_dist_gather(int64_t group, pgc_tensor *tensor, pgc_tensor *output, u
 int32_t pgc_dist_begin_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag, uint64_t *number);
 int32_t pgc_dist_look(uint64_t number, int32_t *over);
 int32_t pgc_dist_finish(uint64_t number);
+int32_t pgc_copy_each(pgc_tensor *const *targets, pgc_tensor *const *sources, uint32_t count);
 int32_t pgc_drop_memory(pgc_tensor *tensor);
 int32_t pgc_renew_memory(pgc_tensor *tensor);
 int32_t pgc_mark_done(pgc_tensor *tensor, int32_t on);

@@ -118,6 +118,8 @@ end
 local function enter(creates_graph)
   return { grad = C.pgc_set_grad_enabled(creates_graph and 1 or 0), autocast = C.pgc_set_autocast(nil) }
 end
+local function enter_plain() return enter(false) end
+local function enter_recording() return enter(true) end
 local function leave(old)
   C.pgc_set_grad_enabled(old.grad)
   C.pgc_set_autocast(old.autocast)
@@ -156,7 +158,8 @@ local function show(raw, record)
   if C.pgc_pass_cotangent(raw, 0, one) ~= 0 then errors.raise_native(C, "backward") end
   local gradient = handles.wrap(one[0])
   local version = C.pgc_version_of(gradient.ptr)
-  local replacement = scopes.with(function() return enter(creates_graph) end, leave, record.hook, gradient)
+  local replacement = scopes.with(creates_graph and enter_recording or enter_plain, leave, record.hook,
+                                   gradient)
   local list = { check_replacement(record, gradient, version, replacement) }
   return gradients.array(list, 1, "hook"), list
 end
@@ -166,7 +169,7 @@ local function compute(raw)
   local record = records[tonumber(C.pgc_pass_number(raw))]
   if record.hook then return show(raw, record) end
   local pass = view(raw, record)
-  local list = scopes.with(function() return enter(pass.creates_graph) end, leave, record.answer, pass)
+  local list = scopes.with(pass.creates_graph and enter_recording or enter_plain, leave, record.answer, pass)
   local array = gradients.array(list, record.inputs, "backward")
   return array, list
 end

@@ -138,6 +138,22 @@ end
 ---Waits for what has begun.
 function M.finish(begun) check(C.pgc_dist_finish(begun), "all_reduce") end
 
+local room, targets, sources = 0, nil, nil
+
+---Copies each of `count` tensors of a list into the one of its shape at the same place of another: without a tape.
+function M.copy_each(into, from, count)
+  if count > room then
+    room = math.max(count, 2 * room)
+    targets, sources = ffi.new("pgc_tensor *[?]", room), ffi.new("pgc_tensor *[?]", room)
+  end
+  for i = 1, count do
+    tensor.check_open(into[i], "copy")
+    tensor.check_open(from[i], "copy")
+    targets[i - 1], sources[i - 1] = into[i].ptr, from[i].ptr
+  end
+  check(C.pgc_copy_each(targets, sources, count), "copy")
+end
+
 ---Sets the seconds that a call may take; answers what they were.
 function M.set_deadline(seconds)
   local old = ffi.new("double[1]")

@@ -53,6 +53,8 @@ end
 
 local function bytes_of(p) return p:numel() * native.dtypes.find(p.dtype, "dist").bytes end
 
+M.bytes_of = bytes_of
+
 ---Bytes of buckets that are many, so that the last one, which nothing hides, is short beside all.
 ---@param params perigee.Tensor[]
 ---@param any boolean[] which have a gradient

@@ -11,6 +11,7 @@ local gradients = require "perigee.dist.gradients"
 local world = require "perigee.dist.world"
 
 local FIRST = 2 ^ 20 -- bytes of the first bucket: it starts when little has been computed
+local DIRECT = 2 ^ 18 -- of a gradient that is worth a message of its own
 
 local Reducer = {}
 Reducer.__index = Reducer
@@ -20,11 +21,18 @@ local same_list = gradients.same_list
 
 -- ---- while a pass runs ----
 
+-- Begins to sum a bucket, whose gradients count so much. Only once: of a device's memory it is called again.
+local function begin(self, bucket, weight)
+  if weight ~= 1 and not bucket.weighed then bucket.flat:mul_(weight) end
+  bucket.weighed = true
+  bucket.begun = native.dist.begin_sum(self.group, bucket.flat)
+end
+
 -- Starts the buckets that are full, in their order. One of a device's memory starts before the step.
 local function start_full(self)
   local bucket = self.buckets[self.started + 1]
   while bucket and bucket.waiting == 0 do
-    bucket.begun = native.dist.begin_sum(self.group, bucket.flat)
+    begin(self, bucket, self.weight)
     if not bucket.begun then return end
     self.started = self.started + 1
     bucket = self.buckets[self.started + 1]
@@ -47,21 +55,30 @@ local function take(self, i, gradient)
   end
   local own, shown = self.params[i].grad, gradient
   if own then gradient = own + gradient end
-  place.part:copy_(weight == 1 and gradient or gradient * weight)
+  place.part:copy_(gradient)
   place.sent, self.weight = gradients.expect(own, shown), weight
   place.bucket.waiting = place.bucket.waiting - 1
   start_full(self)
   keep_going(self)
 end
 
--- Hooks know the reducer weakly: they live as long as the parameters, which it holds.
+-- Hooks know the reducer weakly: they live as long as the parameters, which it holds. One bucket alone starts when all
+-- has been computed: then there are none.
 local function hook(self)
+  local count = #self.buckets + (#self.direct > 0 and 1 or 0)
+  if self.hooked or not self.strategy._overlap or count < 2 then return end
+  self.hooked = true
   local box = setmetatable({ self }, { __mode = "v" })
   for i, p in ipairs(self.params) do
+    self.seen[i] = p.grad and 1 or 0
     if p.requires_grad then
       native.custom.hook(p, function(gradient)
         local reducer = box[1]
-        if reducer then pg().no_grad(take, reducer, i, gradient) end
+        if reducer and native.grad_enabled() then -- where gradients of gradients are wanted
+          pg().no_grad(take, reducer, i, gradient)
+        elseif reducer then
+          take(reducer, i, gradient)
+        end
         gradient:free() -- nobody else has it: the pass need not copy it
       end)
     end
@@ -70,16 +87,23 @@ end
 
 -- ---- before a step ----
 
+local function largest(self, numbers)
+  return pg().dist.all_reduce(pg().tensor(numbers, { dtype = "int32" }), { op = "max", group = self.among }):totable()
+end
+
 -- What all processes know together: which parameters have a gradient, whether anything was sent too early, how many
--- buckets have been started.
-local function exchange(self)
-  local n, here = #self.params, {}
-  for i, p in ipairs(self.params) do here[i] = p.grad and 1 or 0 end
-  here[n + 1], here[n + 2] = self.stale and 1 or 0, self.started
-  local all = pg().dist.all_reduce(pg().tensor(here, { dtype = "int32" }), { op = "max", group = self.among }):totable()
-  local any = {}
-  for i = 1, n do any[i] = all[i] == 1 end
-  return any, all[n + 1] == 1, all[n + 2]
+-- buckets have been started. Most steps are as the one before, for all of them.
+local function exchange(self, grads)
+  local differs, here = false, self.here
+  for i = 1, #grads do differs = differs or here[i] ~= (grads[i] and 1 or 0) end
+  local all = largest(self, { differs and 1 or 0, self.stale and 1 or 0, self.started })
+  if all[1] == 0 then return self.any, all[2] == 1, all[3] end
+  here = {}
+  for i = 1, #grads do here[i] = grads[i] and 1 or 0 end
+  local any = largest(self, here)
+  for i = 1, #any do any[i] = any[i] == 1 end
+  self.here = here
+  return any, all[2] == 1, all[3]
 end
 
 local function finish(bucket)
@@ -98,9 +122,25 @@ end
 local function forget(self)
   self.started, self.looked, self.stale, self.weight = 0, 1, false, nil
   for _, bucket in ipairs(self.buckets) do
-    bucket.waiting, bucket.begun, bucket.over = #bucket.index, nil, false
+    bucket.waiting, bucket.begun, bucket.over, bucket.weighed = #bucket.index, nil, false, false
     for _, i in ipairs(bucket.index) do self.places[i].sent = false end
   end
+end
+
+-- The last bucket would start when all has been computed, so nothing is gained by its copies: what is large in it is
+-- summed where it lies. Answers those parameters' numbers.
+local function take_direct(buckets)
+  local last, direct = buckets[#buckets], {}
+  if not last then return direct end
+  for n = #last, 1, -1 do
+    if gradients.bytes_of(last[n]) >= DIRECT then
+      table.insert(direct, 1, last.index[n])
+      table.remove(last, n)
+      table.remove(last.index, n)
+    end
+  end
+  if #last == 0 then buckets[#buckets] = nil end
+  return direct
 end
 
 -- Buckets of the parameters that have gradients, the last ones first, since theirs are computed first.
@@ -111,8 +151,11 @@ local function lay_out(self, any)
   end
   self.any, self.places, self.buckets = any, {}, gradients.buckets(params, backwards, nil, FIRST)
   for _, bucket in ipairs(self.buckets) do
-    local first, total = 1, 0
     for n, at in ipairs(bucket.index) do bucket.index[n] = index[at] end
+  end
+  self.direct = take_direct(self.buckets)
+  for _, bucket in ipairs(self.buckets) do
+    local first, total = 1, 0
     for _, p in ipairs(bucket) do total = total + p:numel() end
     bucket.flat = pg().keep(pg().zeros({ total }, { dtype = bucket[1].dtype, device = bucket[1].device }))
     for n, p in ipairs(bucket) do
@@ -122,50 +165,99 @@ local function lay_out(self, any)
     end
   end
   forget(self)
+  hook(self)
 end
 
 -- What no pass has put into its bucket.
-local function fill(self, bucket, weight)
-  for n, p in ipairs(bucket) do
-    local place = self.places[bucket.index[n]]
+local function fill(self, bucket, grads)
+  local parts, given, count = {}, {}, 0
+  for _, i in ipairs(bucket.index) do
+    local place = self.places[i]
     if not place.sent then
-      if p.grad then
-        place.part:copy_(weight == 1 and p.grad or p.grad * weight)
+      if grads[i] then
+        count = count + 1
+        parts[count], given[count] = place.part, grads[i]
       else
         place.part:fill_(0)
       end
     end
   end
+  native.dist.copy_each(parts, given, count)
 end
 
-local function sum_rest(self, weight)
-  for b = self.started + 1, #self.buckets do
-    local bucket = self.buckets[b]
-    fill(self, bucket, weight)
-    bucket.begun = native.dist.begin_sum(self.group, bucket.flat)
-    if not bucket.begun then
-      bucket.flat:copy_((native.call("all_reduce", { { bucket.flat } }, { op = "sum", group = self.group })))
+-- The sums become the gradients.
+local function hand_out(self, bucket, grads)
+  local own, sums, count = {}, {}, 0
+  for _, i in ipairs(bucket.index) do
+    local part = self.places[i].part
+    if grads[i] then
+      count = count + 1
+      own[count], sums[count] = grads[i], part
+    else
+      self.params[i].grad = part:clone()
     end
   end
-  for _, bucket in ipairs(self.buckets) do
-    if not bucket.over then finish(bucket) end
-    gradients.unflatten(bucket, bucket.flat)
+  native.dist.copy_each(own, sums, count)
+end
+
+-- Of device memory nothing has begun.
+local function sum_here(self, bucket)
+  if bucket.begun then return finish(bucket) end
+  bucket.flat:copy_((native.call("all_reduce", { { bucket.flat } }, { op = "sum", group = self.group })))
+end
+
+-- Sums of what is not copied, which begin here.
+local function begin_direct(self, weight, grads)
+  local list = {}
+  for n, i in ipairs(self.direct) do
+    local p = self.params[i]
+    if not grads[i] then
+      p.grad = pg().zeros(p.shape, { dtype = p.dtype, device = p.device })
+      grads[i] = p.grad
+    end
+    local copied = not grads[i]:is_contiguous()
+    list[n] = { own = grads[i], copied = copied, flat = copied and grads[i]:contiguous() or grads[i] }
+    begin(self, list[n], weight)
   end
+  return list
+end
+
+local function end_direct(self, list)
+  for _, one in ipairs(list) do
+    sum_here(self, one)
+    if one.copied then one.own:copy_(one.flat) end
+  end
+end
+
+local function sum_rest(self, weight, grads)
+  for b = self.started + 1, #self.buckets do
+    fill(self, self.buckets[b], grads)
+    begin(self, self.buckets[b], weight)
+  end
+  local direct = begin_direct(self, weight, grads)
+  for _, bucket in ipairs(self.buckets) do
+    if not bucket.over then sum_here(self, bucket) end
+    hand_out(self, bucket, grads)
+  end
+  end_direct(self, direct)
 end
 
 -- Whether a parameter has become another tensor than its bucket was made for.
 local function moved(self)
+  local same_sizes, dtype = native.tensor.same_sizes, native.tensor.dtype
   for i, place in pairs(self.places) do
     local p = self.params[i]
-    if place.part.dtype ~= p.dtype or place.part.device ~= p.device or place.part.shape ~= p.shape then return true end
+    if dtype(place.part) ~= dtype(p) or place.part.device ~= p.device or not same_sizes(place.part, p) then
+      return true
+    end
   end
   return false
 end
 
 -- Whether something was sent that is not the parameter's gradient now.
-local function changed(self)
+local function changed(self, grads)
   for i, place in pairs(self.places) do
-    if place.sent and not gradients.is_as_expected(self.params[i].grad, place.sent) then return true end
+    if place.sent and not gradients.is_as_expected(grads[i] or nil, place.sent) then return true end
   end
   return false
 end
@@ -177,14 +269,16 @@ end
 
 local function sum(self, weight)
   if native.deterministic() then refuse_deterministic() end
-  if self.weight and self.weight ~= weight or moved(self) or changed(self) then self.stale = true end
-  local any, stale, started = exchange(self)
+  local grads = {}
+  for i, p in ipairs(self.params) do grads[i] = p.grad or false end
+  if self.weight and self.weight ~= weight or moved(self) or changed(self, grads) then self.stale = true end
+  local any, stale, started = exchange(self, grads)
   self.early = self.started -- of the last step, for tests
   if stale or not same_list(any, self.any) then
     discard(self, started)
     lay_out(self, any)
   end
-  sum_rest(self, weight)
+  sum_rest(self, weight, grads)
   for i = 1, #self.params do self.expected[i], self.seen[i] = self.seen[i], 0 end
   forget(self)
 end
@@ -204,9 +298,9 @@ function Reducer:is_for(params) return same_list(self.params, params) end
 return function(strategy, params)
   local self = setmetatable({ strategy = strategy, params = { unpack(params) }, among = strategy._group,
                               group = world.gradients(strategy._group), buckets = {},
-                              places = {}, any = {}, seen = {}, expected = {}, started = 0, looked = 1, stale = false },
+                              places = {}, any = {}, here = {}, direct = {}, seen = {}, expected = {}, started = 0,
+                              looked = 1, stale = false },
                             Reducer)
   for i, p in ipairs(params) do self.seen[i], self.expected[i] = p.grad and 1 or 0, 0 end
-  if strategy._overlap then hook(self) end
   return self
 end

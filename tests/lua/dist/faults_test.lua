@@ -59,6 +59,50 @@ test("a rank that is killed or stopped, or never comes", function(t)
   says(t, text, 1, "dist.receive: took more than 2 seconds: rank 0 of the group did not answer")
 end)
 
+test("a rank that gives up at its deadline tells the others, which would wait for longer", function(t)
+  -- Nobody ends before all have heard: there is nothing else that they could see.
+  local hears = [[
+    local begun = os.time()
+    local ok, err = pcall(function()
+      for _ = 1, 2 do d.all_reduce(pg.ones { 3 }) end -- one that is late finds in the first what others have sent
+    end)
+    io.write(("rank %d: %s\n"):format(rank, tostring(err)))
+    io.flush()
+    if ok or os.time() - begun > 10 then error("was not told", 0) end
+    os.execute "sleep 6"
+    error(err, 0)
+  ]]
+  local function is_heard(text, message)
+    for rank = 1, 2 do
+      local line = text:match(("rank %d: ([^\n]*)"):format(rank)) or ""
+      t.ok(line:find(".lua:%d+: all_reduce: cannot be completed: rank 0 has failed: ") and line:find(message, 1, true),
+           text)
+    end
+  end
+  is_heard(failing(t, [[
+    d.barrier()
+    if rank == 0 then
+      d.deadline(1)
+      raises(function() d.all_reduce(pg.ones { 3 }) end, "took more than 1 seconds: rank 1 has not come to it")
+      os.execute "sleep 12"
+      return
+    end
+    d.deadline(60)
+    if rank == 1 then os.execute "sleep 3" end
+  ]] .. hears), "all_reduce: took more than 1 seconds: rank 1 has not come to it")
+  is_heard(failing(t, [[
+    d.barrier()
+    if rank == 0 then
+      d.deadline(1)
+      raises(function() d.group { 0, 1 } end, "within 1 seconds, rank 1 has not come to make a group")
+      os.execute "sleep 12"
+      return
+    end
+    d.deadline(60)
+    if rank == 1 then os.execute "sleep 3" end
+  ]] .. hears), "making a group: within 1 seconds, rank 1 has not come to make a group")
+end)
+
 test("a rank that comes to its end early, or calls something else", function(t)
   local text = failing(t, meet_then "return")
   for _, rank in ipairs { 0, 2 } do says(t, text, rank, "all_reduce: ") end

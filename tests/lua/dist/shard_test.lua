@@ -142,8 +142,8 @@ test("what a process has falls to its part, to the byte", function(t)
       if got[3] > forward * layer + little then error("level " .. level .. ": forward takes " .. got[3] / layer) end
       if got[4] > most * layer + little then error("level " .. level .. ": a step takes " .. got[4] / layer) end
     end
-    -- in layers: parameters, gradients, two states of Adam; at level 1 the bucket of gradients, too
-    check(1, false, 4, 4 + 4 + 8 / 2 + 4, 0, 4)
+    -- in layers: parameters, gradients, two states of Adam
+    check(1, false, 4, 4 + 4 + 8 / 2, 0, 4)
     check(2, false, 4, 4 + 4 / 2 + 8 / 2, 1 / 2, 4 / 2 + 2)
     check(3, false, 4 / 2, 4 / 2 + 4 / 2 + 8 / 2, 1, 4 / 2 + 2) -- a whole layer, and its gradient
     check(3, true, 4 / 2, 4 / 2 + 4 / 2 + 8 / 2, 2, 4 / 2 + 3)
