@@ -86,6 +86,7 @@ int32_t pgc_set_device(int32_t device);
 int32_t pgc_device(void);
 int32_t pgc_set_default_device(int32_t device);
 int32_t pgc_default_device(void);
+int32_t pgc_undisturbed(void);
 pgc_graph *pgc_set_graph(pgc_graph *graph);
 int32_t pgc_set_stream(int32_t index);
 int32_t pgc_set_detect_anomaly(int32_t on);

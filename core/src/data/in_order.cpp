@@ -133,7 +133,7 @@ class Filter : public InOrder {
 
  protected:
   bool keeps(Element& element, int64_t i) const override {
-    const Element answer = call_worker(function_, element, worker_seed(key_, i));
+    const Element answer = call_worker(function_, element, i, key_);
     if (!answer.layout || answer.layout->kind != 'B')
       pg::fail_argument("filter: the function must return true or false");
     return answer.leaves[0].number != 0;
@@ -153,9 +153,10 @@ class MapOrSkip : public InOrder {
  protected:
   bool keeps(Element& element, int64_t i) const override {
     try {
-      element = call_worker(function_, element, worker_seed(key_, i));  // as it is where that fails
+      element = call_worker(function_, element, i, key_);  // as it is where that fails
       return true;
     } catch (const pg::Error& error) {
+      check_wanted();
       skips_->add(i, error.what());
       return false;
     }

@@ -5,9 +5,22 @@
 #include <cmath>
 
 #include "base/ambient.hpp"
+#include "data/at_once.hpp"
+#include "data/timed.hpp"
 #include "data/worker.hpp"
 
 namespace perigee {
+
+void Stage::get_each(const int64_t* positions, size_t many, Made* out) const {
+  for (size_t k = 0; k < many; k++) {
+    try {
+      check_wanted();
+      out[k].element = get(positions[k]);
+    } catch (...) {
+      out[k].error = std::current_exception();
+    }
+  }
+}
 
 Element Stage::gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const {
   std::vector<Element> samples;
@@ -31,10 +44,11 @@ class Through : public Stage {
   Through(StageRef parent, int64_t elements) : Stage(parent->traits(elements)), parent_(std::move(parent)) {}
   Element get(int64_t i) const override { return parent_->get(position(i)); }
   Element get_into(int64_t i, const Landing& landing) const override { return parent_->get_into(position(i), landing); }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(mapped(positions, many).data(), many, out);
+  }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
-    std::vector<int64_t> mapped(positions.size());
-    std::transform(positions.begin(), positions.end(), mapped.begin(), [this](int64_t i) { return position(i); });
-    return parent_->gather(mapped, number_dtype, first);
+    return parent_->gather(mapped(positions.data(), positions.size()), number_dtype, first);
   }
   void want(int64_t i) const override { parent_->want(position(i)); }
 
@@ -42,6 +56,11 @@ class Through : public Stage {
   virtual int64_t position(int64_t i) const = 0;
 
  private:
+  std::vector<int64_t> mapped(const int64_t* positions, size_t many) const {
+    std::vector<int64_t> list(many);
+    std::transform(positions, positions + many, list.begin(), [this](int64_t i) { return position(i); });
+    return list;
+  }
   const StageRef parent_;
 };
 
@@ -213,7 +232,32 @@ class Map : public Stage {
       : Stage(parent->traits()), parent_(std::move(parent)), function_(function), key_(key) {}
   Element get(int64_t i) const override {
     Element in = parent_->get(i);
-    return in.layout ? call_worker(function_, std::move(in), worker_seed(key_, i)) : Element{};
+    return in.layout ? call_worker(function_, std::move(in), i, key_) : Element{};
+  }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(positions, many, out);
+    call_worker(function_, out, positions, many, key_);
+  }
+  Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
+    const auto many = static_cast<int64_t>(positions.size());
+    std::vector<Element> samples;
+    samples.reserve(positions.size());
+    Landing landing(many);
+    AtOnce at_once;
+    for (int64_t i = 0; i < many;) {
+      check_wanted();
+      const int64_t some = at_once.count(many - i), begin = now_ns();
+      Made made[AtOnce::kMost];
+      get_each(positions.data() + i, static_cast<size_t>(some), made);
+      for (int64_t k = 0; k < some; k++) {
+        if (made[k].error) std::rethrow_exception(made[k].error);
+        samples.push_back(std::move(made[k].element));
+        landing.land(samples.back());
+      }
+      at_once.took(some, now_ns() - begin);
+      i += some;
+    }
+    return landing.batch(samples, number_dtype, first);
   }
   bool pass(int64_t i) const override { return parent_->pass(i); }
   void want(int64_t i) const override { parent_->want(i); }
@@ -232,11 +276,18 @@ class OnDevice : public Stage {
   OnDevice(StageRef parent, Device& device) : Stage(parent->traits()), parent_(std::move(parent)), device_(device) {}
   Element get(int64_t i) const override {
     Element made = parent_->get(i);
-    const Scoped stream(ambient().stream, device_.synchronous ? 0 : kTransferStream);
-    for (Leaf& leaf : made.leaves) {
-      if (leaf.tensor && leaf.tensor->device != &device_) leaf.tensor = move_to(*leaf.tensor, device_);
-    }
+    move(made);
     return made;
+  }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(positions, many, out);
+    for (size_t k = 0; k < many; k++) {
+      try {
+        move(out[k].element);
+      } catch (...) {
+        out[k] = {{}, std::current_exception()};
+      }
+    }
   }
   bool pass(int64_t i) const override { return parent_->pass(i); }
   void want(int64_t i) const override { parent_->want(i); }
@@ -245,6 +296,12 @@ class OnDevice : public Stage {
   StageRef remade() const override { return std::make_shared<OnDevice>(parent_->again(), device_); }
 
  private:
+  void move(Element& made) const {
+    const Scoped stream(ambient().stream, device_.synchronous ? 0 : kTransferStream);
+    for (Leaf& leaf : made.leaves) {
+      if (leaf.tensor && leaf.tensor->device != &device_) leaf.tensor = move_to(*leaf.tensor, device_);
+    }
+  }
   const StageRef parent_;
   Device& device_;
 };

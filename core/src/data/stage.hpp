@@ -35,6 +35,8 @@ class Stage : public std::enable_shared_from_this<Stage> {
   virtual Element get(int64_t i) const = 0;
   // The same, whose tensors are wanted there.
   virtual Element get_into(int64_t i, const Landing&) const { return get(i); }
+  // Some of them at once, where that is cheaper; a position's error is its own.
+  virtual void get_each(const int64_t* positions, size_t many, Made* out) const;
   // Elements as one batch; `first`: the number of the first, from 1, for messages.
   virtual Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const;
   // In place of get, where nobody wants the element of a stage in order; whether there is one.
