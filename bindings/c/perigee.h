@@ -604,8 +604,8 @@ typedef struct pgc_element {
 /* Element k is the parent's k % modulo * step + offset; where it comes in order, `modulo` has no effect. */
 PGC_API int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
-PGC_API int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
-                                pgc_stage **output); /* positions count from `base`; copied */
+PGC_API int32_t pgc_stage_shuffle(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer,
+                                  pgc_stage **output); /* in the order of pgc_draw_order; not of a parent in order */
 PGC_API int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output); /* lists of one of each */
 PGC_API int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
 /* A function of the front end, by its number, which workers are asked for. What it draws depends on the seed, the epoch

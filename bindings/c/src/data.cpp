@@ -132,12 +132,8 @@ int32_t pgc_stage_window(pgc_stage* parent, int64_t count, int64_t modulo, int64
                          pgc_stage** out) {
   return make_stage("data", out, [&] { return window_stage(parent->stage, count, modulo, step, offset); });
 }
-int32_t pgc_stage_order(pgc_stage* parent, const int64_t* positions, int64_t count, int64_t base, pgc_stage** out) {
-  return make_stage("data", out, [&] {
-    std::vector<int64_t> list(positions, positions + count);
-    for (int64_t& i : list) i -= base;
-    return order_stage(parent->stage, std::move(list));
-  });
+int32_t pgc_stage_shuffle(pgc_stage* parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage** out) {
+  return make_stage("shuffle", out, [&] { return shuffle_stage(parent->stage, seed, epoch, buffer); });
 }
 int32_t pgc_stage_zip(pgc_stage* const* parents, uint32_t count, pgc_stage** out) {
   return make_stage("zip", out, [&] {

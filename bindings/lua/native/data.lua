@@ -87,9 +87,9 @@ function M.window(parent, count, modulo, step, offset)
   return stage(C.pgc_stage_window(parent, count, math.max(modulo, 1), step, offset, out))
 end
 
----Elements of the parent in the order of `positions`, which draw_order made.
-function M.order(parent, positions, count)
-  return stage(C.pgc_stage_order(parent, positions + 1, count, 1, out), "shuffle")
+---Elements of the parent in the order of draw_order.
+function M.shuffle(parent, seed, epoch, buffer)
+  return stage(C.pgc_stage_shuffle(parent, seed, epoch, math.min(buffer, 2 ^ 53), out), "shuffle")
 end
 
 function M.zip(parents)

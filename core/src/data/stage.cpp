@@ -2,7 +2,7 @@
 #include "data/stage.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 
 #include "base/ambient.hpp"
 #include "data/at_once.hpp"
@@ -54,11 +54,12 @@ class Through : public Stage {
 
  protected:
   virtual int64_t position(int64_t i) const = 0;
+  virtual void map(int64_t* positions, size_t many) const = 0;
 
  private:
   std::vector<int64_t> mapped(const int64_t* positions, size_t many) const {
-    std::vector<int64_t> list(many);
-    std::transform(positions, positions + many, list.begin(), [this](int64_t i) { return position(i); });
+    std::vector<int64_t> list(positions, positions + many);
+    map(list.data(), many);
     return list;
   }
   const StageRef parent_;
@@ -71,6 +72,9 @@ class Window : public Through {
 
  protected:
   int64_t position(int64_t i) const override { return i % modulo_ * step_ + offset_; }
+  void map(int64_t* positions, size_t many) const override {
+    for (size_t k = 0; k < many; k++) positions[k] = Window::position(positions[k]);
+  }
 
  private:
   const int64_t modulo_, step_, offset_;
@@ -83,6 +87,9 @@ class Order : public Through {
 
  protected:
   int64_t position(int64_t i) const override { return positions_[static_cast<size_t>(i)]; }
+  void map(int64_t* positions, size_t many) const override {
+    for (size_t k = 0; k < many; k++) positions[k] = Order::position(positions[k]);
+  }
 
  private:
   const std::vector<int64_t> positions_;
@@ -181,9 +188,8 @@ class Batch : public Stage {
   Element get(int64_t i) const override {
     const int64_t begin = i * size_, end = std::min(begin + size_, parent_->count);
     if (count == kUnknown) return ragged(begin);
-    std::vector<int64_t> positions;
-    positions.reserve(static_cast<size_t>(end - begin));
-    for (int64_t k = begin; k < end; k++) positions.push_back(k);
+    std::vector<int64_t> positions(static_cast<size_t>(end - begin));
+    std::iota(positions.begin(), positions.end(), begin);
     return parent_->gather(positions, number_dtype_, begin + 1);
   }
   bool pass(int64_t i) const override {
@@ -321,6 +327,14 @@ StageRef order_stage(StageRef parent, std::vector<int64_t> positions) {
   for (int64_t i : positions) {
     if (i < 0 || i >= parent->count) pg::fail_argument("positions beyond the end");
   }
+  return std::make_shared<Order>(std::move(parent), std::move(positions));
+}
+StageRef shuffle_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer) {
+  if (parent->in_order || parent->count == kUnknown) pg::fail_argument("elements that come in order have no other");
+  if (buffer < 1) pg::fail_argument("buffer must be at least 1");
+  std::vector<int64_t> positions(static_cast<size_t>(parent->count));
+  draw_order(parent->count, seed, epoch, buffer, positions.data());
+  for (int64_t& i : positions) i--;
   return std::make_shared<Order>(std::move(parent), std::move(positions));
 }
 StageRef zip_stage(std::vector<StageRef> parents) {

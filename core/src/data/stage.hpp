@@ -55,7 +55,9 @@ class Stage : public std::enable_shared_from_this<Stage> {
 // Element k is the parent's k % modulo * step + offset. Of a parent in order `modulo` has no effect.
 StageRef window_stage(StageRef parent, int64_t count, int64_t modulo, int64_t step, int64_t offset);
 StageRef order_stage(StageRef parent, std::vector<int64_t> positions);  // these of the parent's, from 0
-StageRef zip_stage(std::vector<StageRef> parents);                      // lists of an element each
+// In the order that draw_order draws.
+StageRef shuffle_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer);
+StageRef zip_stage(std::vector<StageRef> parents);  // lists of an element each
 StageRef batch_stage(StageRef parent, int64_t size, bool drop_last, uint32_t number_dtype);
 // The front end's function of that number, on a worker. Its random draws come from (seed, epoch, i) alone.
 StageRef map_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch);
