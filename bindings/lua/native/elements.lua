@@ -13,10 +13,10 @@ local sort, two = table.sort, { 1, 2 } -- of two elements it compares once: see 
 
 -- ---- layouts ----
 
-local MOST_FORMS = 1024
+local MOST_FORMS, MOST_NUMBERS = 1024, 64 -- beyond which all are looked for again
 local HOT, MOST_PARTS = 8, 64 -- uses before functions are made for a layout; leaves and tables of one that gets them
 local forms, form_count = {}, 0 -- by the layouts' texts
-local by_number, readers = {}, {} -- by their numbers: each pass has new ones
+local by_number, readers, number_count = {}, {}, 0 -- by their numbers: each pass has new ones
 
 local TYPES = { T = "cdata", N = "number", B = "boolean", S = "string" }
 
@@ -48,7 +48,7 @@ end
 local function form_of(text)
   local form = forms[text]
   if not form then
-    if form_count == MOST_FORMS then forms, by_number, readers, form_count = {}, {}, {}, 0 end
+    if form_count == MOST_FORMS then forms, form_count = {}, 0 end
     form = read_form(text, 1)
     form.text, form.uses = text, 0
     forms[text], form_count = form, form_count + 1
@@ -100,8 +100,9 @@ local function find_reader(e)
   local id = tonumber(e.layout)
   local form = by_number[id]
   if form then form.uses = form.uses + 1 else
+    if number_count == MOST_NUMBERS then by_number, readers, number_count = {}, {}, 0 end
     form = form_of(ffi.string(e.text))
-    by_number[id] = form
+    by_number[id], number_count = form, number_count + 1
   end
   if is_hot(form) then
     form.read = form.read or make_reader(form)
