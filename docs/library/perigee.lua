@@ -1089,10 +1089,13 @@ function config.visible_devices(names) end
 ---@return perigee.Dataset
 function data.cifar10(...) end
 
----A file of numbers, plain or .gz, as a tensor [rows, columns].
----Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
----@param ... string|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype} # path, delimiter, skip, dtype
----@return perigee.Tensor
+---A table in text, plain or .gz. Without `columns` a file of numbers as one tensor [rows, columns]; with it a dataset
+---of its rows, each a sample of the fields that columns says: tensors without axes, a vector [n] where a field is of
+---several columns, strings. `default` is what an empty column stands for. Fields may stand in quotes. One pass over the
+---files says where rows are; then they are read when their samples are asked for, by position. Compressed files stay
+---in memory. What is damaged, or too short, is an error that names file, line and column.
+---@param ... string|string[]|{path: string|string[], delimiter?: string, skip?: integer, dtype?: perigee.Dtype, columns?: table, workers?: integer|"auto", on_error?: "raise"|"skip"} # path, delimiter, skip, dtype, columns, workers, on_error=raise
+---@return perigee.Tensor|perigee.Dataset
 function data.csv(...) end
 
 ---What bytes of a file hold, as a tensor: `data.decode(bytes, {codec="png"})`. Without `codec` it is told by how they
@@ -1164,9 +1167,9 @@ function data.range(...) end
 ---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
 ---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
 ---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
----time. With on_error="skip" the second result is a list of what was left out and why, of compressed files as passes
----come to it.
----@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip"} # path, spec, on_error=raise
+---time. They are read and parsed on the pipeline's threads; what `workers` run besides is JSON, and pictures that are
+---cropped or resized. With on_error="skip" the second result is a list of what was left out and why.
+---@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip", workers?: integer|"auto"} # path, spec, on_error=raise, workers
 ---@return perigee.Dataset records
 ---@return string[] skipped
 function data.records(...) end

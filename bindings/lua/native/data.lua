@@ -16,8 +16,8 @@ local stage_type = ffi.typeof("pgc_stage *")
 
 -- ---- stages ----
 
-local function stage(code, where)
-  if code ~= 0 then errors.raise_native(C, where) end
+local function stage(code, where, called)
+  if code ~= 0 then errors.raise_native(C, where, nil, called) end
   return ffi.gc(out[0], C.pgc_stage_release)
 end
 
@@ -36,7 +36,7 @@ end
 ---A source of a plugin. `packed`: its options, as native/parts.lua packs them.
 function M.plugin_source(name, packed, shown, where)
   local code = C.pgc_stage_source(name, packed.struct, packed.tensors, packed.count, shown, out)
-  return stage(code, where or "data.source")
+  return stage(code, where or "data.source", "data.source")
 end
 
 ---How many elements a stage has; nil where that is unknown.

@@ -4,6 +4,7 @@
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
+local grammar = require "perigee.native.grammar"
 local handles = require "perigee.native.handles"
 
 local M = {}
@@ -136,7 +137,7 @@ local function encode(value, path, text, leaves)
   elseif kind == "number" then text[#text + 1], leaves[#leaves + 1] = "N", value
   elseif kind == "boolean" then text[#text + 1], leaves[#leaves + 1] = "B", value
   elseif kind == "string" then text[#text + 1], leaves[#leaves + 1] = "S", value
-  elseif kind == "table" and getmetatable(value) == nil then
+  elseif grammar.is_plain(value) then
     local keys = {}
     for key in pairs(value) do
       if type(key) ~= "string" and (type(key) ~= "number" or key ~= math.floor(key) or math.abs(key) > 2 ^ 53) then
