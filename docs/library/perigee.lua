@@ -1132,7 +1132,8 @@ function data.from_generator(...) end
 ---@return perigee.Dataset
 function data.from_index(...) end
 
----Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
+---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }. Nothing is copied
+---before a batch is made. Tensors on a device are sliced there by operators of the script's thread, without threads.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
 function data.from_slices(tensors) end
