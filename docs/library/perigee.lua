@@ -1090,10 +1090,8 @@ function config.visible_devices(names) end
 function data.cifar10(...) end
 
 ---A table in text, plain or .gz. Without `columns` a file of numbers as one tensor [rows, columns]; with it a dataset
----of its rows, each a sample of the fields that columns says: tensors without axes, a vector [n] where a field is of
----several columns, strings. `default` is what an empty column stands for. Fields may stand in quotes. One pass over the
----files says where rows are; then they are read when their samples are asked for, by position. Compressed files stay
----in memory. What is damaged, or too short, is an error that names file, line and column.
+---of its rows, by position: tensors without axes, a vector where a field is of several columns, strings. `default` is
+---what an empty column stands for. Compressed files stay in memory. What is damaged is an error that names the line.
 ---@param ... string|string[]|{path: string|string[], delimiter?: string, skip?: integer, dtype?: perigee.Dtype, columns?: table, workers?: integer|"auto", on_error?: "raise"|"skip"} # path, delimiter, skip, dtype, columns, workers, on_error=raise
 ---@return perigee.Tensor|perigee.Dataset
 function data.csv(...) end
@@ -1133,7 +1131,7 @@ function data.from_generator(...) end
 function data.from_index(...) end
 
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }. Nothing is copied
----before a batch is made. Tensors on a device are sliced there by operators of the script's thread, without threads.
+---before a batch is made. Those on a device are sliced there, by the script's thread.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
 function data.from_slices(tensors) end
@@ -1168,8 +1166,7 @@ function data.range(...) end
 ---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
 ---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
 ---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
----time. They are read and parsed on the pipeline's threads; what `workers` run besides is JSON, and pictures that are
----cropped or resized. With on_error="skip" the second result is a list of what was left out and why.
+---time. With on_error="skip" the second result is a list of what was left out and why.
 ---@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip", workers?: integer|"auto"} # path, spec, on_error=raise, workers
 ---@return perigee.Dataset records
 ---@return string[] skipped

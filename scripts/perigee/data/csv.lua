@@ -125,10 +125,8 @@ local read_csv = native.signature(WHERE, {
   { "on_error", "string", named = true, default = "raise", choices = { "raise", "skip" },
     doc = "what a damaged row does; \"skip\" leaves it out, counts it and logs why" } })
 ---A table in text, plain or .gz. Without `columns` a file of numbers as one tensor [rows, columns]; with it a dataset
----of its rows, each a sample of the fields that columns says: tensors without axes, a vector [n] where a field is of
----several columns, strings. `default` is what an empty column stands for. Fields may stand in quotes. One pass over the
----files says where rows are; then they are read when their samples are asked for, by position. Compressed files stay
----in memory. What is damaged, or too short, is an error that names file, line and column.
+---of its rows, by position: tensors without axes, a vector where a field is of several columns, strings. `default` is
+---what an empty column stands for. Compressed files stay in memory. What is damaged is an error that names the line.
 ---@return perigee.Tensor|perigee.Dataset
 local function csv(...)
   local first = ...

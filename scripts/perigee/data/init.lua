@@ -40,7 +40,7 @@ local function all_here(tensors)
 end
 
 ---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }. Nothing is copied
----before a batch is made. Tensors on a device are sliced there by operators of the script's thread, without threads.
+---before a batch is made. Those on a device are sliced there, by the script's thread.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
 function data.from_slices(tensors, ...)

@@ -146,8 +146,7 @@ end
 ---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
 ---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
 ---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
----time. They are read and parsed on the pipeline's threads; what `workers` run besides is JSON, and pictures that are
----cropped or resized. With on_error="skip" the second result is a list of what was left out and why.
+---time. With on_error="skip" the second result is a list of what was left out and why.
 ---@return perigee.Dataset records
 ---@return string[] skipped
 local function records(...)
