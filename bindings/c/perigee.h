@@ -62,8 +62,8 @@ PGC_API const pg_error *pgc_error(void);
 PGC_API const char *pgc_error_message(void); /* all of it, where pgc_error()->message has no room */
 /* The next call may take its last resort instead of answering PG_E_RETRY. */
 PGC_API void pgc_again(void);
-/* The calling thread's next call of an operator answers PG_E_RETRY before anything has happened: so a front end that
- * compiles its loops comes to look at its signals. A signal handler may call it. */
+/* The calling thread's next call of an operator, or for an element, answers PG_E_RETRY before anything has happened: so a
+ * front end that compiles its loops comes to look at its signals. A signal handler may call it. */
 PGC_API void pgc_interrupt(void);
 PGC_API int32_t pgc_set_threads(int32_t count); /* that an operator may use on the processor, in the whole process */
 PGC_API int32_t pgc_threads(void);
@@ -79,6 +79,8 @@ PGC_API int32_t pgc_set_device(int32_t device);       /* -1: none in force */
 PGC_API int32_t pgc_device(void);
 PGC_API int32_t pgc_set_default_device(int32_t device); /* of eager code that no scope decides about; -1: the processor */
 PGC_API int32_t pgc_default_device(void);
+/* 1: no scope's device is in force, none is the default, and there was no pgc_interrupt since the last such call. */
+PGC_API int32_t pgc_undisturbed(void);
 PGC_API pgc_graph *pgc_set_graph(pgc_graph *graph);   /* NULL: eager */
 PGC_API int32_t pgc_set_stream(int32_t index);        /* of the current device, from 0 */
 PGC_API int32_t pgc_set_detect_anomaly(int32_t on);   /* an eager operator that makes NaN or Inf of none fails */
@@ -604,8 +606,8 @@ typedef struct pgc_element {
 /* Element k is the parent's k % modulo * step + offset; where it comes in order, `modulo` has no effect. */
 PGC_API int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
-PGC_API int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
-                                pgc_stage **output); /* positions count from `base`; copied */
+PGC_API int32_t pgc_stage_shuffle(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer,
+                                  pgc_stage **output); /* in the order of pgc_draw_order; not of a parent in order */
 PGC_API int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output); /* lists of one of each */
 PGC_API int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
 /* A function of the front end, by its number, which workers are asked for. What it draws depends on the seed, the epoch
@@ -692,7 +694,8 @@ PGC_API int32_t pgc_feeds_answer(pgc_feeds *feeds, const pgc_request *request, c
                                  const pgc_leaf *leaves, uint32_t count);
 PGC_API int32_t pgc_feeds_fail(pgc_feeds *feeds, const pgc_request *request, const char *message);
 /* Interpreters of the front end, for functions; a run has them to itself. `call` gets a function's number and an
- * exchange, on one thread at a time, takes the sample by pgc_exchange_take and answers by pgc_exchange_answer or
+ * exchange, on one thread at a time. It takes samples by pgc_exchange_take until that answers PGC_END (random draws that
+ * follow are the sample's), and answers them, now or later but in their order, by pgc_exchange_answer or
  * pgc_exchange_fail. The number PGC_WORKER_ENDS asks it to let go of all tensors. `close` is the last that is called. */
 #define PGC_WORKER_ENDS UINT32_MAX
 typedef struct pgc_worker {

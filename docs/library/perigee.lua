@@ -1089,10 +1089,11 @@ function config.visible_devices(names) end
 ---@return perigee.Dataset
 function data.cifar10(...) end
 
----A file of numbers, plain or .gz, as a tensor [rows, columns].
----Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
----@param ... string|{path: string, delimiter?: string, skip?: integer, dtype?: perigee.Dtype} # path, delimiter, skip, dtype
----@return perigee.Tensor
+---A table in text, plain or .gz. Without `columns` a file of numbers as one tensor [rows, columns]; with it a dataset
+---of its rows, by position: tensors without axes, a vector where a field is of several columns, strings. `default` is
+---what an empty column stands for. Compressed files stay in memory. What is damaged is an error that names the line.
+---@param ... string|string[]|{path: string|string[], delimiter?: string, skip?: integer, dtype?: perigee.Dtype, columns?: table, workers?: integer|"auto", on_error?: "raise"|"skip"} # path, delimiter, skip, dtype, columns, workers, on_error=raise
+---@return perigee.Tensor|perigee.Dataset
 function data.csv(...) end
 
 ---What bytes of a file hold, as a tensor: `data.decode(bytes, {codec="png"})`. Without `codec` it is told by how they
@@ -1129,7 +1130,8 @@ function data.from_generator(...) end
 ---@return perigee.Dataset
 function data.from_index(...) end
 
----Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
+---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }. Nothing is copied
+---before a batch is made. Those on a device are sliced there, by the script's thread.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
 function data.from_slices(tensors) end
@@ -1164,9 +1166,8 @@ function data.range(...) end
 ---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
 ---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
 ---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
----time. With on_error="skip" the second result is a list of what was left out and why, of compressed files as passes
----come to it.
----@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip"} # path, spec, on_error=raise
+---time. With on_error="skip" the second result is a list of what was left out and why.
+---@param ... string|string[]|{path: string|string[], spec?: table, on_error?: "raise"|"skip", workers?: integer|"auto"} # path, spec, on_error=raise, workers
 ---@return perigee.Dataset records
 ---@return string[] skipped
 function data.records(...) end

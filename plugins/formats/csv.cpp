@@ -2,16 +2,15 @@
 // csv: lines of numbers, plain or gzip, as one tensor "data" [rows, columns]. A skipped first line becomes note
 // "header".
 #include <zlib.h>
+
 #include <new>
 
-#include <charconv>
-#include <cmath>
-
+#include "csv.hpp"
 #include "file.hpp"
 
 namespace {
 
-using formats::File;
+using formats::File, formats::parse_number, formats::trimmed;
 using pg::format;
 
 // Lines of a file that may be compressed.
@@ -75,48 +74,6 @@ class Lines {
   int64_t number_ = 0;
 };
 
-std::string_view trimmed(std::string_view text) {
-  auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  if (text.size() >= 2 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
-  return text;
-}
-
-// Of a number that no double holds: whether it is too small for one, by the decimal place of its first digit but 0.
-bool is_tiny(std::string_view text) {
-  const size_t end = std::min(text.find_first_of("eE"), text.size());
-  std::string_view digits = text.substr(0, end), power = text.substr(std::min(end + 1, text.size()));
-  if (!digits.empty() && digits[0] == '-') digits.remove_prefix(1);
-  if (!power.empty() && power[0] == '+') power.remove_prefix(1);
-  const auto point = static_cast<int64_t>(std::min(digits.find('.'), digits.size()));
-  const auto first = static_cast<int64_t>(std::min(digits.find_first_of("123456789"), digits.size()));
-  int32_t exponent = 0;
-  if (std::from_chars(power.data(), power.data() + power.size(), exponent).ec == std::errc::result_out_of_range)
-    return power[0] == '-';
-  return point - first + exponent < 0;
-}
-
-// False: not a number of this type. Too small for the type is 0, too large is no number. No locale has a say in it.
-template <class T>
-bool parse(std::string_view text, T& value) {
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size()) return false;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (code == std::errc::result_out_of_range) {
-      double wide = 0;
-      if (std::from_chars(text.data(), text.data() + text.size(), wide).ec == std::errc()) {
-        value = static_cast<T>(wide);
-        return std::fabs(wide) < 1;
-      }
-      value = text[0] == '-' ? -T{0} : T{0};
-      return is_tiny(text);
-    }
-  }
-  return code == std::errc();
-}
-
 template <class T>
 void read_numbers(Lines& lines, const std::string& path, char delimiter, uint32_t dtype, pg::Sink& sink) {
   std::vector<T> values;
@@ -128,7 +85,7 @@ void read_numbers(Lines& lines, const std::string& path, char delimiter, uint32_
       size_t end = std::min(line.find(delimiter, begin), line.size());
       std::string_view field = trimmed(std::string_view(line).substr(begin, end - begin));
       T value{};
-      if (!parse(field, value)) {
+      if (!parse_number(field, value)) {
         pg::fail_data(path,
                       format("line %lld, column %lld: \"%.40s\" is not %s", static_cast<long long>(lines.number()),
                              static_cast<long long>(column + 1), std::string(field).c_str(),

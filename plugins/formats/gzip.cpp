@@ -4,11 +4,11 @@
 #include <zlib.h>
 
 #include <array>
-#include <memory>
+#include <cstring>
 #include <new>
 #include <vector>
 
-#include "file.hpp"
+#include "contents.hpp"
 
 namespace {
 
@@ -98,6 +98,54 @@ class Unpacker {
   std::vector<std::unique_ptr<char[]>> blocks_;
   uint64_t at_ = 0, size_ = 0;
 };
+
+}  // namespace
+
+namespace formats {
+
+Unpacked unpack(const File& file, int64_t max_bytes) {
+  if (file.size() < 2) pg::fail_data(file.path(), "too short for compressed data");
+  Unpacker unpacker(file, max_bytes);
+  unpacker.all();
+  Unpacked made{std::make_unique_for_overwrite<char[]>(unpacker.size()), unpacker.size()};
+  if (made.size > 0) unpacker.copy_to(made.bytes.get());
+  return made;
+}
+
+bool is_gzip(const File& file) {
+  unsigned char head[2] = {};
+  if (file.size() >= 2) file.read(0, head, 2);
+  return head[0] == 0x1f && head[1] == 0x8b;
+}
+
+FileContents::FileContents(File file, bool packed) : file_(std::move(file)), packed_(packed) {
+  if (packed) unpacked_ = unpack(file_);
+}
+
+void FileContents::read(uint64_t offset, void* target, uint64_t bytes) const {
+  if (!packed_) return file_.read(offset, target, bytes);
+  if (offset > unpacked_.size || bytes > unpacked_.size - offset)
+    pg::fail_data(path(), format("it ends at byte %llu, unpacked", static_cast<unsigned long long>(unpacked_.size)));
+  if (bytes != 0) std::memcpy(target, unpacked_.bytes.get() + offset, bytes);
+}
+
+FileContentsRef ManyFiles::get(size_t i) {
+  const std::lock_guard lock(mutex_);
+  if (kept_[i]) return kept_[i];
+  File file = File::open_to_read(paths_[i]);
+  const bool packed = is_gzip(file);
+  if (!packed && open_.size() == kMostOpen) {
+    for (size_t k : open_) kept_[k].reset();
+    open_.clear();
+  }
+  kept_[i] = std::make_shared<FileContents>(std::move(file), packed);
+  if (!packed) open_.push_back(i);
+  return kept_[i];
+}
+
+}  // namespace formats
+
+namespace {
 
 struct Gzip {
   static constexpr const char *name = "gzip", *doc = "Compressed bytes of any kind, as one uint8 tensor \"data\"",

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- perigee tests/bench/stages.lua [ROUNDS]: what stages of pipelines add to an element; batches of small slices beside a
--- plain indexed copy of the same rows; a cache in a file beside a plain read of the file, from the disk both; a step of
--- 5 ms behind an input of 5 ms; memory over 100 epochs. Medians, least
--- and most; each round measures both sides of a ratio, one after the other.
+-- perigee tests/bench/stages.lua [ROUNDS]: what an element of a source costs, and what stages of pipelines add to it;
+-- batches of small slices beside a plain indexed copy of the same rows; a cache in a file beside a plain read of the
+-- file, from the disk both; a step of 5 ms behind an input of 5 ms; memory over 100 epochs. Medians, least and most;
+-- each round measures both sides of a ratio, one after the other.
 
 local pg = require "perigee"
 local native = require "perigee.native"
@@ -32,16 +32,39 @@ local function overhead(name, n, times, make, stage)
   print(("%-34s %6.2f us an element (%.2f to %.2f)"):format(name, spread(added)))
 end
 
+-- Microseconds an element of a pipeline of n.
+local function alone(name, n, make)
+  local times = {}
+  for round = 0, rounds do
+    local ds = make(n)
+    local seconds = seconds_of(ds)
+    if round > 0 then times[round] = seconds / n * 1e6 end
+  end
+  print(("%-34s %6.2f us an element (%.2f to %.2f)"):format(name, spread(times)))
+end
+
 local function same(s) return s end
+local function fields(s) return { x = s.x, y = s.y } end
+local function all() return true end
 local function ahead(n) return data.range(n):prefetch(64) end
+local tensors = { x = pg.rand { 20000, 16 }, y = pg.arange(20000) }
+local function rows_ahead() return data.from_slices(tensors):prefetch(64) end
+
+alone("range", 20000, data.range)
+alone("from_slices, of two tensors", 20000, function() return data.from_slices(tensors) end)
+alone("range and batch, of 100", 20000, function(n) return data.range(n):batch(100) end)
+alone("range, map on a worker, batch", 20000, function(n) return data.range(n):map { same, workers = 1 }:batch(100) end)
 overhead("take, in the core", 20000, 8, data.range, function(ds) return ds:take(20000) end)
 overhead("shuffle, in the core", 20000, 8, data.range, function(ds) return ds:shuffle { seed = 1 } end)
 overhead("map, on the script's thread", 20000, 4, function(n) return data.range(n):map(same) end,
          function(ds) return ds:map(same) end)
 overhead("filter, on the script's thread", 20000, 4, function(n) return data.range(n):map(same) end,
-         function(ds) return ds:filter(function() return true end) end)
+         function(ds) return ds:filter(all) end)
 overhead("prefetch", 20000, 1, data.range, function(ds) return ds:prefetch(64) end)
 overhead("map, on a worker", 20000, 3, ahead, function(ds) return ds:map { same, workers = 1 } end)
+overhead("map of two tensors, on a worker", 20000, 3, rows_ahead,
+         function(ds) return ds:map { fields, workers = 1 } end)
+overhead("filter, on a worker", 20000, 3, ahead, function(ds) return ds:filter { all, workers = 1 } end)
 overhead("cache, what is kept", 20000, 1, ahead, function(ds)
   ds = ds:cache()
   seconds_of(ds)

@@ -24,29 +24,30 @@ namespace {
 std::atomic<int> closed{0};
 std::atomic<int64_t> most_begun{0};
 
-int32_t twice(uint32_t function, void* raw) {
-  if (function == kWorkerEnds) return 0;
-  auto& exchange = *static_cast<Exchange*>(raw);
+void answer(uint32_t function, Element in, Exchange& exchange) {
   if (function == 5) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    exchange.out = exchange.in;
-    return 0;
+    return exchange.answer(std::move(in));
   }
-  const double n = exchange.in.leaves[0].number;
-  if ((function == 2 && n == 5) || (function == 6 && static_cast<int64_t>(n) % 3 == 0)) {
-    exchange.error = n == 5 ? "five" : "a multiple of three";
-    return 1;
-  }
+  const double n = in.leaves[0].number;
+  if ((function == 2 && n == 5) || (function == 6 && static_cast<int64_t>(n) % 3 == 0))
+    return exchange.fail(n == 5 ? "five" : "a multiple of three");
   int64_t before = most_begun;
   while (before < static_cast<int64_t>(n) && !most_begun.compare_exchange_weak(before, static_cast<int64_t>(n))) {
   }
-  exchange.out = exchange.in;
   if (function == 4) {  // of a filter: multiples of 3
-    exchange.out.layout = parse_layout("B");
-    exchange.out.leaves[0].number = static_cast<int64_t>(n) % 3 == 0;
-    return 0;
+    in.layout = parse_layout("B");
+    in.leaves[0].number = static_cast<int64_t>(n) % 3 == 0;
+  } else {
+    in.leaves[0].number = function == 3 ? static_cast<double>(draw(4).seed) : 2 * n;
   }
-  exchange.out.leaves[0].number = function == 3 ? static_cast<double>(draw(4).seed) : 2 * n;
+  exchange.answer(std::move(in));
+}
+
+int32_t twice(uint32_t function, void* raw) {
+  if (function == kWorkerEnds) return 0;
+  auto& exchange = *static_cast<Exchange*>(raw);
+  while (Element* element = exchange.take()) answer(function, std::move(*element), exchange);
   return 0;
 }
 

@@ -46,18 +46,22 @@ local function format(ending, options)
   return function(bytes) return native.read_bytes(bytes, ending, options, "fuzz") end
 end
 
--- Of data.records, which reads files.
-local function records(ending, spec)
+-- Of sources, which read files.
+local function samples(ending, open)
   return function(bytes, path)
     local file = assert(io.open(path .. ending, "wb"))
     file:write(bytes)
     file:close()
     local ok, problem = pcall(function()
-      for _ in pg.data.records { path .. ending, spec = spec }:each() do end -- luacheck: ignore 542
+      for _ in open(path .. ending):each() do end -- luacheck: ignore 542
     end)
     os.remove(path .. ending)
     if not ok then error(problem, 0) end
   end
+end
+
+local function records(ending, spec)
+  return samples(ending, function(path) return pg.data.records { path, spec = spec } end)
 end
 
 -- Of data.mnist and data.cifar10, which read files under names of their own in a folder: each of `names` in turn is the
@@ -127,6 +131,10 @@ local KINDS = {
     end) }
   end, format ".safetensors" },
   { "csv", function() return { "1,2,3\n4,5,6\n", "1e3,-2\n\"3\",+4\n" } end, format ".csv" },
+  { "rows", function() return { "a,b,c\n1,\"x\"\"\n\",3\n4,y,6\n", "a,c,b\r\n-1e3,2,\"\"\r\n" } end,
+    samples(".csv", function(path)
+      return pg.data.csv { path, columns = { x = { "float32", from = { "a", "c" } }, b = "string" } }
+    end) },
   { "tar", function() return { (in_records "shard.tar":gsub("%z+$", "")) } end,
     records(".tar", { png = "image", cls = "int64", json = "json", ["w.npy"] = "npy" }) },
   { "tfrecord", function() return { in_records "examples.tfrecord" } end,

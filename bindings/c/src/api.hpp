@@ -63,6 +63,14 @@ int32_t run(const char* where, Body&& body) noexcept {
   }
 }
 
+// Whether somebody has interrupted the thread since it was asked.
+inline bool take_interrupt() {
+  if (!ambient().interrupted) [[likely]]
+    return false;
+  ambient().interrupted = false;
+  return true;
+}
+
 // Runs `body` on what `find` answers for `id`, under its name; that there is none of that number is an error too.
 template <class Find, class Body>
 int32_t run_on(const char* sort, uint32_t id, Find&& find, Body&& body) noexcept {

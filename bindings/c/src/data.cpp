@@ -132,12 +132,8 @@ int32_t pgc_stage_window(pgc_stage* parent, int64_t count, int64_t modulo, int64
                          pgc_stage** out) {
   return make_stage("data", out, [&] { return window_stage(parent->stage, count, modulo, step, offset); });
 }
-int32_t pgc_stage_order(pgc_stage* parent, const int64_t* positions, int64_t count, int64_t base, pgc_stage** out) {
-  return make_stage("data", out, [&] {
-    std::vector<int64_t> list(positions, positions + count);
-    for (int64_t& i : list) i -= base;
-    return order_stage(parent->stage, std::move(list));
-  });
+int32_t pgc_stage_shuffle(pgc_stage* parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage** out) {
+  return make_stage("shuffle", out, [&] { return shuffle_stage(parent->stage, seed, epoch, buffer); });
 }
 int32_t pgc_stage_zip(pgc_stage* const* parents, uint32_t count, pgc_stage** out) {
   return make_stage("zip", out, [&] {
@@ -221,6 +217,8 @@ int32_t pgc_checksum_tensor(pgc_tensor* tensor, uint64_t* checksum) {
 int64_t pgc_stage_count(const pgc_stage* stage) { return stage->stage->count == kUnknown ? -1 : stage->stage->count; }
 int32_t pgc_stage_in_order(const pgc_stage* stage) { return stage->stage->in_order ? 1 : 0; }
 int32_t pgc_stage_get(pgc_stage* stage, int64_t position, pgc_element* element) {
+  if (take_interrupt()) [[unlikely]]
+    return PG_E_RETRY;
   return run("data", [&] {
     if (position < 0 || position >= stage->stage->count) pg::fail_argument("a position beyond the end");
     Element made = stage->stage->get(position);
@@ -281,17 +279,23 @@ int32_t pgc_workers_create(const pgc_worker* list, uint32_t count, pgc_workers**
 void pgc_workers_release(pgc_workers* workers) { delete workers; }
 
 int32_t pgc_exchange_take(pgc_exchange* exchange, pgc_element* element) {
-  return run("map", [&] { show(std::move(exchange_of(exchange).in), element); });
+  bool some = false;
+  const int32_t code = run("map", [&] {
+    Element* next = exchange_of(exchange).take();
+    some = next != nullptr;
+    if (some) show(std::move(*next), element);
+  });
+  return code != PG_OK ? code : some ? PG_OK : PGC_END;
 }
 int32_t pgc_exchange_answer(pgc_exchange* exchange, const char* layout, uint64_t bytes, const pgc_leaf* leaves,
                             uint32_t count) {
   return run("map", [&] {
     Exchange& e = exchange_of(exchange);
-    e.out = take_element(e.last, layout, bytes, leaves, count);
+    e.answer(take_element(e.last, layout, bytes, leaves, count));
   });
 }
 int32_t pgc_exchange_fail(pgc_exchange* exchange, const char* message) {
-  return run("map", [&] { exchange_of(exchange).error = message; });
+  return run("map", [&] { exchange_of(exchange).fail(given(message, "the message")); });
 }
 
 int32_t pgc_run_start(pgc_stage* stage, int64_t first, const pgc_pace* pace, pgc_workers* workers, pgc_feeds* feeds,
@@ -325,6 +329,8 @@ int32_t pgc_stage_noted(pgc_stage* stage, const char* name, const char* line, pg
   });
 }
 int32_t pgc_run_next(pgc_run* handle, pgc_element* element) {
+  if (take_interrupt()) [[unlikely]]
+    return PG_E_RETRY;
   Step step = Step::end;
   const int32_t code = run("each", [&] {
     Element made;

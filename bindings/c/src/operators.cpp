@@ -16,11 +16,6 @@ int32_t no_op(uint32_t id) {
   return run("op", [&] { op(id); });
 }
 
-int32_t answer_interrupt() {
-  ambient().interrupted = false;
-  return PG_E_RETRY;
-}
-
 const char* text_or_null(std::string text) { return text.empty() ? nullptr : keep_text(std::move(text)); }
 
 }  // namespace
@@ -51,8 +46,8 @@ int32_t pgc_call(uint32_t id, pgc_tensor* const* inputs, uint32_t input_count, c
                  const void* attrs, uint32_t flags, pgc_tensor** outputs, uint32_t output_count) {
   const Op* target = op_at(id);
   if (target == nullptr) return no_op(id);
-  if (ambient().interrupted) [[unlikely]]
-    return answer_interrupt();
+  if (take_interrupt()) [[unlikely]]
+    return PG_E_RETRY;
   return run(target->info->name, [&] {
     check_flags(flags);
     SmallVector<TensorRef, few> made(output_count);
@@ -64,8 +59,8 @@ int32_t pgc_call(uint32_t id, pgc_tensor* const* inputs, uint32_t input_count, c
 int32_t pgc_call1(uint32_t id, pgc_tensor* x, const void* attrs, pgc_tensor** output) {
   const Op* target = op_at(id);
   if (target == nullptr) return no_op(id);
-  if (ambient().interrupted) [[unlikely]]
-    return answer_interrupt();
+  if (take_interrupt()) [[unlikely]]
+    return PG_E_RETRY;
   return run(target->info->name, [&] {
     TensorRef made;
     Tensor* input = get(x);
@@ -77,8 +72,8 @@ int32_t pgc_call1(uint32_t id, pgc_tensor* x, const void* attrs, pgc_tensor** ou
 int32_t pgc_call2(uint32_t id, pgc_tensor* x, pgc_tensor* y, const void* attrs, pgc_tensor** output) {
   const Op* target = op_at(id);
   if (target == nullptr) return no_op(id);
-  if (ambient().interrupted) [[unlikely]]
-    return answer_interrupt();
+  if (take_interrupt()) [[unlikely]]
+    return PG_E_RETRY;
   return run(target->info->name, [&] {
     TensorRef made;
     Tensor* inputs[2] = {get(x), get(y)};

@@ -129,6 +129,11 @@ int32_t pgc_set_device(int32_t device) { return std::exchange(ambient().device, 
 int32_t pgc_device(void) { return ambient().device; }
 int32_t pgc_set_default_device(int32_t device) { return std::exchange(ambient().usual, device); }
 int32_t pgc_default_device(void) { return ambient().usual; }
+int32_t pgc_undisturbed(void) {
+  if (take_interrupt()) [[unlikely]]
+    return 0;
+  return ambient().device < 0 && ambient().usual < 0 ? 1 : 0;
+}
 pgc_graph* pgc_set_graph(pgc_graph* graph) {
   return reinterpret_cast<pgc_graph*>(std::exchange(ambient().graph, reinterpret_cast<Graph*>(graph)));
 }

@@ -86,6 +86,7 @@ int32_t pgc_set_device(int32_t device);
 int32_t pgc_device(void);
 int32_t pgc_set_default_device(int32_t device);
 int32_t pgc_default_device(void);
+int32_t pgc_undisturbed(void);
 pgc_graph *pgc_set_graph(pgc_graph *graph);
 int32_t pgc_set_stream(int32_t index);
 int32_t pgc_set_detect_anomaly(int32_t on);
@@ -384,8 +385,7 @@ typedef struct pgc_element {
 } pgc_element;
 int32_t pgc_stage_window(pgc_stage *parent, int64_t count, int64_t modulo, int64_t step, int64_t offset,
                                  pgc_stage **output);
-int32_t pgc_stage_order(pgc_stage *parent, const int64_t *positions, int64_t count, int64_t base,
-                                pgc_stage **output);
+int32_t pgc_stage_shuffle(pgc_stage *parent, uint32_t seed, uint32_t epoch, int64_t buffer, pgc_stage **output);
 int32_t pgc_stage_zip(pgc_stage *const *parents, uint32_t count, pgc_stage **output);
 int32_t pgc_stage_batch(pgc_stage *parent, int64_t size, int32_t drop_last, pgc_stage **output);
 int32_t pgc_stage_map(pgc_stage *parent, uint32_t function, uint64_t seed, uint64_t epoch, pgc_stage **output);

@@ -1,131 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Input pipelines: stages, runs over them, and elements as Lua values.
+-- Input pipelines: stages, and runs over them.
 
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
+local elements = require "perigee.native.elements"
 local handles = require "perigee.native.handles"
 
 local M = {}
-jit.off(true, true) -- walks tables with next
 
 local RETRY, END, WAITING, ASKED = 10, 101, 102, 103
 local C
+local decode, to_leaves, leaves_of = elements.decode, elements.to_leaves, elements.leaves
 local out, element = ffi.new("pgc_stage *[1]"), ffi.new("pgc_element[1]")
 local stage_type = ffi.typeof("pgc_stage *")
 
--- ---- values ----
-
--- Of layouts, by their number, and by their text: each pass has new ones.
-local forms, forms_by_text, form_count = {}, {}, 0
-local MOST_FORMS = 1024
-
--- A layout as { kind }, or { "{", keys = , values = }.
-local function read_form(text, at)
-  local kind = text:sub(at, at)
-  at = at + 1
-  if kind ~= "{" then return { kind }, at end
-  local form, n = { kind, keys = {}, values = {} }, 0
-  while text:sub(at, at) ~= "}" do
-    local key
-    n = n + 1
-    if text:sub(at, at) == "i" then
-      local digits = text:match("^i(%-?%d+);", at)
-      key, at = tonumber(digits), at + #digits + 2
-    else
-      local digits = text:match("^s(%d+):", at)
-      local begin = at + #digits + 2
-      key, at = text:sub(begin, begin + tonumber(digits) - 1), begin + tonumber(digits)
-    end
-    form.keys[n] = key
-    form.values[n], at = read_form(text, at)
-  end
-  return form, at + 1
-end
-
-local function build(form, leaves, at)
-  local kind = form[1]
-  if kind == "T" then return handles.wrap(leaves[at].tensor), at + 1 end
-  if kind == "N" then return leaves[at].number, at + 1 end
-  if kind == "B" then return leaves[at].number ~= 0, at + 1 end
-  if kind == "S" then return ffi.string(leaves[at].text, leaves[at].bytes), at + 1 end
-  local value, keys, values = {}, form.keys, form.values
-  for i = 1, #keys do value[keys[i]], at = build(values[i], leaves, at) end
-  return value, at
-end
-
--- The Lua value of an element that C has filled.
-local function decode(e)
-  local id = tonumber(e.layout)
-  local form = forms[id]
-  if not form then
-    if form_count == MOST_FORMS then forms, forms_by_text, form_count = {}, {}, 0 end
-    local text = ffi.string(e.text)
-    form = forms_by_text[text] or read_form(text, 1)
-    forms[id], forms_by_text[text], form_count = form, form, form_count + 1
-  end
-  return (build(form, e.leaves, 0))
-end
-
-local function by_sort(a, b)
-  if type(a) == type(b) then return a < b end
-  return type(a) == "number"
-end
-
-local function encode(value, path, text, leaves)
-  local kind = type(value)
-  if handles.is_tensor(value) then
-    text[#text + 1], leaves[#leaves + 1] = "T", value
-  elseif kind == "number" then text[#text + 1], leaves[#leaves + 1] = "N", value
-  elseif kind == "boolean" then text[#text + 1], leaves[#leaves + 1] = "B", value
-  elseif kind == "string" then text[#text + 1], leaves[#leaves + 1] = "S", value
-  elseif kind == "table" and getmetatable(value) == nil then
-    local keys = {}
-    for key in pairs(value) do
-      if type(key) ~= "string" and (type(key) ~= "number" or key ~= math.floor(key) or math.abs(key) > 2 ^ 53) then
-        return path .. " has a key that is " .. errors.describe(key)
-      end
-      keys[#keys + 1] = key
-    end
-    table.sort(keys, by_sort)
-    text[#text + 1] = "{"
-    for _, key in ipairs(keys) do
-      text[#text + 1] = type(key) == "number" and ("i%.0f;"):format(key) or ("s%d:%s"):format(#key, key)
-      local wrong = encode(value[key], path == "the result" and tostring(key) or path .. "." .. tostring(key), text,
-                           leaves)
-      if wrong then return wrong end
-    end
-    text[#text + 1] = "}"
-  else
-    return path .. " is " .. errors.describe(value)
-  end
-end
-
-local capacity, array = 16, nil
-
--- The C form of a value: layout, leaves, their number; or nil and what is wrong.
-local function to_leaves(value)
-  local text, leaves = {}, {}
-  local wrong = encode(value, "the result", text, leaves)
-  if wrong then return nil, wrong .. "; expected tensors, numbers, booleans, strings, and plain tables of them" end
-  if not array or #leaves > capacity then
-    capacity = math.max(capacity, 2 * #leaves)
-    array = ffi.new("pgc_leaf[?]", capacity)
-  end
-  for i, leaf in ipairs(leaves) do
-    local slot = array[i - 1]
-    slot.tensor, slot.number, slot.text, slot.bytes = nil, 0, nil, 0
-    if handles.is_tensor(leaf) then slot.tensor = handles.pointer(leaf, "map")
-    elseif type(leaf) == "string" then slot.text, slot.bytes = leaf, #leaf
-    else slot.number = leaf == true and 1 or leaf == false and 0 or leaf end
-  end
-  return table.concat(text), leaves
-end
-
 -- ---- stages ----
 
-local function stage(code, where)
-  if code ~= 0 then errors.raise_native(C, where) end
+local function stage(code, where, called)
+  if code ~= 0 then errors.raise_native(C, where, nil, called) end
   return ffi.gc(out[0], C.pgc_stage_release)
+end
+
+-- Memory is short, or the script is to be interrupted once this layer has been left.
+local function make_room()
+  handles.reclaim()
+  C.pgc_again()
 end
 
 local function process_seed()
@@ -137,7 +36,7 @@ end
 ---A source of a plugin. `packed`: its options, as native/parts.lua packs them.
 function M.plugin_source(name, packed, shown, where)
   local code = C.pgc_stage_source(name, packed.struct, packed.tensors, packed.count, shown, out)
-  return stage(code, where or "data.source")
+  return stage(code, where or "data.source", "data.source")
 end
 
 ---How many elements a stage has; nil where that is unknown.
@@ -151,7 +50,12 @@ function M.stage_in_order(made) return C.pgc_stage_in_order(made) ~= 0 end
 
 ---Element i, from 1, of a stage whose elements have positions.
 function M.stage_get(made, i)
-  if C.pgc_stage_get(made, i - 1, element) ~= 0 then errors.raise_native(C, "data") end
+  local code = C.pgc_stage_get(made, i - 1, element)
+  if code == RETRY then
+    make_room()
+    code = C.pgc_stage_get(made, i - 1, element)
+  end
+  if code ~= 0 then errors.raise_native(C, "data") end
   return decode(element[0])
 end
 
@@ -166,9 +70,9 @@ end
 
 ---A sample as a transform makes it, in an epoch; i: its position, from 1.
 function M.apply_transform(transform, epoch, i, sample)
-  local text, leaves = to_leaves(sample)
-  if not text then errors.raise("invalid_argument", "transform", (leaves:gsub("^the result", "the sample"))) end
-  if C.pgc_transform_apply(transform, process_seed(), epoch, i - 1, text, #text, array, #leaves, element) ~= 0 then
+  local text, filled = to_leaves(sample)
+  if not text then errors.raise("invalid_argument", "transform", (filled:gsub("^the result", "the sample"))) end
+  if C.pgc_transform_apply(transform, process_seed(), epoch, i - 1, text, #text, leaves_of(), filled, element) ~= 0 then
     errors.raise_native(C, "transform")
   end
   return decode(element[0])
@@ -183,9 +87,9 @@ function M.window(parent, count, modulo, step, offset)
   return stage(C.pgc_stage_window(parent, count, math.max(modulo, 1), step, offset, out))
 end
 
----Elements of the parent in the order of `positions`, which draw_order made.
-function M.order(parent, positions, count)
-  return stage(C.pgc_stage_order(parent, positions + 1, count, 1, out), "shuffle")
+---Elements of the parent in the order of draw_order.
+function M.shuffle(parent, seed, epoch, buffer)
+  return stage(C.pgc_stage_shuffle(parent, seed, epoch, math.min(buffer, 2 ^ 53), out), "shuffle")
 end
 
 function M.zip(parents)
@@ -300,11 +204,11 @@ function M.cache_put(cache, i, count, value)
   if value == nil then
     code = C.pgc_cache_put(cache, i - 1, count or -1, nil, 0, nil, 0)
   else
-    local text, leaves = to_leaves(value)
+    local text, filled = to_leaves(value)
     if not text then
-      errors.raise("invalid_argument", "cache", (leaves:gsub("^the result", ("element %d"):format(i))))
+      errors.raise("invalid_argument", "cache", (filled:gsub("^the result", ("element %d"):format(i))))
     end
-    code = C.pgc_cache_put(cache, i - 1, count or -1, text, #text, array, #leaves)
+    code = C.pgc_cache_put(cache, i - 1, count or -1, text, #text, leaves_of(), filled)
   end
   if code ~= 0 then errors.raise_native(C, "cache") end
 end
@@ -341,12 +245,12 @@ local function answer(self, ok, made)
   elseif made == nil then
     code = C.pgc_feeds_answer(self.ptr, answered, nil, 0, nil, 0)
   else
-    local text, leaves = to_leaves(made)
+    local text, filled = to_leaves(made)
     if not text then
-      local said = leaves:gsub("^the result", "an element for threads")
+      local said = filled:gsub("^the result", "an element for threads")
       return answer(self, false, errors.new("invalid_argument", "each", said))
     end
-    code = C.pgc_feeds_answer(self.ptr, answered, text, #text, array, #leaves)
+    code = C.pgc_feeds_answer(self.ptr, answered, text, #text, leaves_of(), filled)
   end
   if code ~= 0 then errors.raise_native(C, "each") end
 end
@@ -384,6 +288,7 @@ function Feeds:close()
     self.sources[i].times = {}
   end
 end
+jit.off(Feeds.close) -- walks a table with next
 
 ---Makes one thing that threads wait for; whether there was any.
 function Feeds:serve()
@@ -413,16 +318,8 @@ function M.start_run(top, first, pace, workers, feeds)
   return ffi.gc(made[0], C.pgc_run_release)
 end
 
----The next element; or nil, and whether it is to be asked for again (a caller outside of this layer is where signals
----are looked at): "asked" where feeds are to be served before.
-function M.next_element(run, feeds)
-  local code = C.pgc_run_next(run, element)
-  if code == RETRY then
-    handles.reclaim()
-    C.pgc_again()
-    code = C.pgc_run_next(run, element)
-  end
-  if code == 0 then return decode(element[0]) end
+-- What pgc_run_next has answered in place of an element.
+local function without_element(code, feeds)
   if code == END then return nil, false end
   if code == WAITING then return nil, true end
   if code == ASKED then return nil, "asked" end
@@ -433,6 +330,18 @@ function M.next_element(run, feeds)
   if said:find "^%S+:%d+: " then errors.raise("invalid_argument", "map", said) end
   if said:find "sample %d" then errors.raise("invalid_argument", "batch", said) end
   errors.raise_native(C, "each")
+end
+
+---The next element; or nil, and whether it is to be asked for again (a caller outside of this layer is where signals
+---are looked at): "asked" where feeds are to be served before.
+function M.next_element(run, feeds)
+  local code = C.pgc_run_next(run, element)
+  if code == RETRY then
+    make_room()
+    code = C.pgc_run_next(run, element)
+  end
+  if code ~= 0 then return without_element(code, feeds) end
+  return decode(element[0])
 end
 
 ---Ends a run; whether its threads have left.
@@ -474,10 +383,6 @@ function M.run_threads() return C.pgc_run_threads() end
 
 ---The address of what answers that, for who outlives this state.
 function M.run_threads_address() return tonumber(ffi.cast("uintptr_t", C.pgc_run_threads)) end
-
-M.decode, M.to_leaves = decode, to_leaves
----The array that to_leaves filled last.
-function M.leaves() return array end
 
 function M.start(library) C = library end
 

@@ -84,6 +84,12 @@ end
 local function enter_no_device()
   return { C.pgc_set_device(-1), C.pgc_set_default_device(-1) }
 end
+---Whether no scope's device is in force, none is the default, and Ctrl-C was not pressed: a loop that asks is never
+---compiled beyond that.
+function M.undisturbed()
+  local is = C.pgc_undisturbed() ~= 0
+  return is
+end
 ---Runs fn(...) as another thread would, where no scope's device is in force and none is the default: it makes tensors
 ---on the processor, and computes where its inputs are.
 function M.without_device(fn, ...)

@@ -62,21 +62,6 @@ function M.varints(elements)
   return table.concat(parts)
 end
 
----The varint at a position as 64 bits, and where it ends; nil where it does not end by `last`, or in ten bytes.
----@param text string
----@param at integer
----@param last integer
-function M.varint_at(text, at, last)
-  local value, shift = 0ULL, 0
-  for i = at, math.min(at + 9, last) do
-    local byte = text:byte(i)
-    value = bor(value, lshift(0ULL + byte % 128, shift))
-    if byte < 128 then return ffi.cast("int64_t", value), i + 1 end
-    shift = shift + 7
-  end
-  return nil
-end
-
 -- Numbers in texts begin at position `at`, counted from 1; the caller has seen that they are whole. A NaN that is not
 -- LuaJIT's own (host.lua says why) becomes the usual one.
 

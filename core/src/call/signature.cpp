@@ -5,6 +5,8 @@
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/fork.hpp"
 #include "base/parallel.hpp"
@@ -43,10 +45,35 @@ struct Recent {
   uint64_t generation = 0;
   SignatureRef slots[recent_slots];
 };
-// Leaked on purpose: releasing prepared kernels is the cache's business, which may be gone when a thread ends.
+// Never destroyed: releasing prepared kernels is the cache's business, which may be gone when a thread ends. The next
+// thread takes over what one leaves: those of pipelines come and go.
 constinit thread_local Recent* thread_recent __attribute__((tls_model("initial-exec"))) = nullptr;
+struct Spare {
+  std::mutex mutex;
+  std::vector<Recent*> list;
+};
+Spare& spare() {
+  static Spare* instance = new Spare();
+  return *instance;
+}
+struct RecentOwner {
+  RecentOwner() {
+    std::lock_guard lock(spare().mutex);
+    if (spare().list.empty()) spare().list.push_back(new Recent());
+    thread_recent = spare().list.back();
+    spare().list.pop_back();
+  }
+  ~RecentOwner() {
+    if (is_forked()) return;  // the lock may be held by a thread that stayed in the parent
+    std::lock_guard lock(spare().mutex);
+    spare().list.push_back(std::exchange(thread_recent, nullptr));
+  }
+};
 Recent& recent() {
-  if (thread_recent == nullptr) thread_recent = new Recent();
+  if (thread_recent == nullptr) [[unlikely]] {
+    thread_local RecentOwner owner;
+    if (thread_recent == nullptr) thread_recent = new Recent();  // a call at the very end of the thread
+  }
   return *thread_recent;
 }
 

@@ -2,6 +2,7 @@
 // What flows through pipelines: the structure of a value, shared by all of its kind, and its leaves.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ struct Leaf {
 struct Element {
   LayoutRef layout;
   std::vector<Leaf> leaves;  // in the order of the layout's text
+};
+
+// An element, or why there is none.
+struct Made {
+  Element element;
+  std::exception_ptr error;
 };
 
 // A tensor [count, shape...] where `like` is, to be filled piece by piece.

@@ -2,7 +2,9 @@
 #include "data/fields.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <string_view>
 
 #include "data/codec.hpp"
 
@@ -14,6 +16,9 @@ std::string key_of(const char* name) {
   const std::string text = name;
   return "s" + std::to_string(text.size()) + ":" + text;
 }
+
+// "x" of "s1:x".
+std::string_view name_in(const std::string& key) { return std::string_view(key).substr(key.find(':') + 1); }
 
 void check_name(const char* name) {
   if (name == nullptr || name[0] == '\0') pg::fail_argument("a field has no name");
@@ -46,10 +51,8 @@ int32_t FieldMaker::slice(void* context, const char* name, const pg_field* of, i
   return as_answer(error, "slice", [&] {
     auto& maker = *static_cast<FieldMaker*>(context);
     check_name(name);
-    const OptionTensor& option = maker.option(name, of);
-    Field& field = maker.place(name);
-    field.layout = "T";
-    field.leaf.tensor = slice_of(option, index);
+    TensorRef tensor = slice_of(maker.option(name, of), index);
+    maker.place(name, 'T').tensor = std::move(tensor);
   });
 }
 
@@ -58,10 +61,8 @@ int32_t FieldMaker::slices(void* context, const char* name, const pg_field* of, 
   return as_answer(error, "slices", [&] {
     auto& maker = *static_cast<FieldMaker*>(context);
     check_name(name);
-    const OptionTensor& option = maker.option(name, of);
-    Field& field = maker.place(name);
-    field.layout = "T";
-    field.leaf.tensor = slices_of(option, indices, static_cast<int64_t>(count));
+    TensorRef tensor = slices_of(maker.option(name, of), indices, static_cast<int64_t>(count));
+    maker.place(name, 'T').tensor = std::move(tensor);
   });
 }
 
@@ -75,8 +76,59 @@ int32_t FieldMaker::decode(void*, const pg_coded* what, const pg_sink* to, pg_er
 
 // ---- fields ----
 
+namespace {
+
+constexpr size_t kMostLikely = 64;  // fields that are looked for in a likely layout
+
+// A table of names with one leaf each.
+bool is_flat(const Layout& layout) {
+  return layout.kind == '{' && layout.named && layout.entries.size() <= kMostLikely &&
+         std::all_of(layout.entries.begin(), layout.entries.end(),
+                     [](const Layout::Entry& entry) { return entry.value->kind != '{'; });
+}
+
+}  // namespace
+
+FieldMaker::FieldMaker(bool may_drop, const Landing* landing, const Options* options, LayoutRef like)
+    : may_drop_(may_drop),
+      landing_(landing),
+      options_(options),
+      like_(std::move(like)),
+      is_like_(like_ && is_flat(*like_)),
+      leaves_(is_like_ ? like_->leaves : 0) {}
+
+Leaf& FieldMaker::place(const char* name, char kind) {
+  if (is_like_) {
+    for (size_t i = 0; i < like_->entries.size(); i++) {
+      const Layout::Entry& entry = like_->entries[i];
+      if (entry.value->kind != kind || name_in(entry.key) != name) continue;
+      leaves_[i] = {};
+      given_ |= uint64_t{1} << i;
+      return leaves_[i];
+    }
+    spread();
+  }
+  Field& field = place(name);
+  field.layout = std::string(1, kind);
+  return field.leaf;
+}
+
+void FieldMaker::spread() {
+  if (!is_like_) return;
+  is_like_ = false;
+  for (size_t i = 0; i < leaves_.size(); i++) {
+    if ((given_ >> i & 1) == 0) continue;
+    Field& field = fields_.emplace_back();
+    field.key = like_->entries[i].key;
+    field.layout = like_->entries[i].value->text;
+    field.leaf = std::move(leaves_[i]);
+  }
+  given_ = 0;
+}
+
 // A new one under that name, in place of one that was there.
 FieldMaker::Field& FieldMaker::place(const char* name) {
+  spread();
   std::string key = key_of(name);
   for (Field& field : fields_) {
     if (field.key != key) continue;
@@ -92,31 +144,33 @@ FieldMaker::Field& FieldMaker::place(const char* name) {
 
 void* FieldMaker::add_field(const pg_field& given) {
   check_name(given.name);
-  if (given.kind > PG_FIELD_TEXTS)
-    pg::fail_argument(pg::format("field '%s' is of the unknown kind %u", given.name, given.kind));
-  Field made;
-  void* memory = nullptr;
   switch (given.kind) {
-    case PG_FIELD_TENSOR:
-      made.layout = "T";
-      memory = add_tensor(given, made);
-      break;
-    case PG_FIELD_NUMBER: made.layout = "N", made.leaf.number = given.number; break;
-    case PG_FIELD_BOOLEAN: made.layout = "B", made.leaf.number = given.number != 0; break;
-    case PG_FIELD_TEXTS: add_texts(given, made); break;
-    default: made.layout = "S";
+    case PG_FIELD_TENSOR: {
+      TensorRef made = new_tensor(given);
+      const pg_address a = made->address();
+      place(given.name, 'T').tensor = std::move(made);
+      return a.buffer != 0 ? reinterpret_cast<void*>(a.buffer + a.offset) : nullptr;
+    }
+    case PG_FIELD_NUMBER: place(given.name, 'N').number = given.number; return nullptr;
+    case PG_FIELD_BOOLEAN: place(given.name, 'B').number = given.number != 0; return nullptr;
+    case PG_FIELD_TEXTS: {
+      Field made;
+      add_texts(given, made);
+      Field& field = place(given.name);
+      made.key = std::move(field.key);
+      field = std::move(made);
+      return nullptr;
+    }
+    case PG_FIELD_BYTES: {
+      Leaf& leaf = place(given.name, 'S');
+      leaf.text.resize(given.bytes);  // filled before the next call: a short text lies in the leaf itself
+      return given.bytes != 0 ? leaf.text.data() : nullptr;
+    }
+    default: pg::fail_argument(pg::format("field '%s' is of the unknown kind %u", given.name, given.kind));
   }
-  Field& field = place(given.name);
-  made.key = std::move(field.key);
-  field = std::move(made);
-  if (given.kind == PG_FIELD_BYTES) {  // filled before the next call: a short text lies in the field itself
-    field.leaf.text.resize(given.bytes);
-    memory = given.bytes != 0 ? field.leaf.text.data() : nullptr;
-  }
-  return memory;
 }
 
-void* FieldMaker::add_tensor(const pg_field& given, Field& field) const {
+TensorRef FieldMaker::new_tensor(const pg_field& given) const {
   if (given.rank > PG_MAX_RANK || (given.rank != 0 && given.shape == nullptr))
     pg::fail_argument(pg::format("field '%s' has %u dimensions; at most %d", given.name, given.rank, PG_MAX_RANK));
   for (uint32_t i = 0; i < given.rank; i++) {
@@ -125,10 +179,8 @@ void* FieldMaker::add_tensor(const pg_field& given, Field& field) const {
           pg::format("field '%s' has a side of %lld", given.name, static_cast<long long>(given.shape[i])));
   }
   MetaRef meta = intern_meta(given.dtype, given.rank, given.shape);
-  if (landing_ != nullptr) field.leaf.tensor = landing_->place(key_of(given.name), *meta);
-  if (!field.leaf.tensor) field.leaf.tensor = make_dense(default_device(), std::move(meta));
-  const pg_address a = field.leaf.tensor->address();
-  return a.buffer != 0 ? reinterpret_cast<void*>(a.buffer + a.offset) : nullptr;
+  TensorRef made = landing_ != nullptr ? landing_->place(key_of(given.name), *meta) : nullptr;
+  return made ? made : make_dense(default_device(), std::move(meta));
 }
 
 void FieldMaker::add_texts(const pg_field& given, Field& field) {
@@ -168,25 +220,15 @@ const OptionTensor& FieldMaker::option(const char* name, const pg_field* of) con
 
 // ---- elements ----
 
-bool FieldMaker::has_layout(const Layout& layout) const {
-  if (layout.kind != '{' || layout.entries.size() != fields_.size()) return false;
-  for (size_t i = 0; i < fields_.size(); i++) {
-    const Layout::Entry& entry = layout.entries[i];
-    if (fields_[i].dropped || fields_[i].key != entry.key || fields_[i].layout != entry.value->text) return false;
-  }
-  return true;
-}
-
-Element FieldMaker::made(const LayoutRef& like) {
+Element FieldMaker::made() {
+  if (is_like_ && std::popcount(given_) == static_cast<int>(leaves_.size())) return {like_, std::move(leaves_)};
+  spread();
   std::sort(fields_.begin(), fields_.end(), [](const Field& a, const Field& b) { return a.key < b.key; });
   Element out;
-  if (like && has_layout(*like)) {
-    out.layout = like;
-  } else {
-    std::string text = "{";
-    for (const Field& field : fields_) text += field.key + field.layout;
-    out.layout = parse_layout(text + "}");
-  }
+  std::string text = "{";
+  for (const Field& field : fields_) text += field.key + field.layout;
+  text += "}";
+  out.layout = like_ && like_->text == text ? like_ : parse_layout(text);
   out.leaves.reserve(out.layout->leaves);
   for (Field& field : fields_) {
     if (field.layout != "{}") out.leaves.push_back(std::move(field.leaf));
@@ -229,9 +271,10 @@ Element FieldMaker::made_of(Element given) {
   return out;
 }
 
-std::string FieldMaker::without_axis(int64_t count) const {
+std::string FieldMaker::without_axis(int64_t count) {
+  spread();
   for (const Field& field : fields_) {
-    const std::string name = field.key.substr(field.key.find(':') + 1);
+    const std::string name(name_in(field.key));
     if (field.layout != "T") return name;
     const Meta& meta = *field.leaf.tensor->meta;
     if (meta.rank == 0 || meta.shape[0] != count) return name;

@@ -5,7 +5,9 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <numeric>
 
+#include "data/at_once.hpp"
 #include "data/stage.hpp"
 #include "data/timed.hpp"
 #include "data/worker.hpp"
@@ -15,6 +17,7 @@ namespace perigee {
 namespace {
 
 constexpr int64_t kMostAhead = 16;  // elements of the parent that are begun and not yet taken in
+constexpr int64_t kMostAtOnce = 4;  // of them, by one thread: the others are to have their share
 
 class InOrder : public Stage {
  public:
@@ -29,13 +32,13 @@ class InOrder : public Stage {
         changed_.wait(lock);
       } else {
         check_wanted();
-        compute_one(lock);
+        compute(lock);
       }
     }
     if (i < first_) pg::fail(PG_E_INTERNAL, "an element that comes in order was asked for again");
     const auto at = static_cast<size_t>(i - first_);
     if (at >= made_.size()) return {};
-    Made made = std::move(made_[at]);
+    Made made = std::move(made_[at].made);
     made_[at].given = true;
     while (!made_.empty() && made_.front().given) made_.pop_front(), first_++;
     if (made.error) std::rethrow_exception(made.error);
@@ -43,55 +46,78 @@ class InOrder : public Stage {
   }
 
  protected:
-  // Of one of the parent's elements, on any thread: whether it is taken in, as it is then.
-  virtual bool keeps(Element&, int64_t) const { return true; }
+  // What is known of one of the parent's elements before its turn.
+  struct Read {
+    Made made;
+    bool done = false, left_out = false;
+  };
+  // Looks at some of them, on any thread: they are taken in as they are then, unless they are left out.
+  virtual void look(Read*, const int64_t*, size_t) const {}
   // Of one of the parent's elements that cannot be made: whether it is left out.
   virtual bool leaves_out(const pg::Error&, int64_t) const { return false; }
   // The rest under the lock, in order. `take` may give elements out, and so may `finish`, which is called behind the
   // last and answers what goes on, or null.
   virtual void take(Element&& element) const { give(std::move(element)); }
   virtual StageRef finish() const { return nullptr; }
-  void give(Element&& element) const { made_.push_back({std::move(element), nullptr, false}); }
+  void give(Element&& element) const { made_.push_back({{std::move(element), nullptr}, false}); }
 
   const StageRef parent_;
 
  private:
-  struct Read {
-    Element element;
-    std::exception_ptr error;
-    bool done = false, kept = true, left_out = false;
-  };
-  struct Made {
-    Element element;
-    std::exception_ptr error;
+  struct Given {
+    Made made;
     bool given;
   };
 
-  void compute_one(std::unique_lock<std::mutex>& lock) const {
+  // Reads on. Of quick elements several, where a function of the front end is called: that is cheaper for all of them.
+  void compute(std::unique_lock<std::mutex>& lock) const {
     const StageRef source = source_;
     const uint64_t round = round_;
-    const int64_t i = begun_++;
+    const int64_t i = begun_, left = source->count - i;
+    const int64_t most = this_worker == nullptr || source->fed ? 1 : std::min(kMostAtOnce, kMostAhead - (i - taken_));
+    const int64_t many = at_once_.count(std::max<int64_t>(std::min(most, left), 1));
+    begun_ += many;
     const int64_t wanted = std::exchange(wanted_, std::min(i + kMostAhead, source->count));
-    read_.emplace_back();
+    read_.resize(read_.size() + static_cast<size_t>(many));
     lock.unlock();
-    Read read;
+    const int64_t begin = now_ns();
+    Read reads[kMostAtOnce];
     try {
       for (int64_t k = wanted; source->fed && k < std::min(i + kMostAhead, source->count); k++) source->want(k);
-      if (i < source->count) read.element = source->get(i);
-      if (read.element.layout) read.kept = keeps(read.element, i);
-    } catch (const pg::Error& error) {
-      read.left_out = leaves_out(error, i);
-      if (!read.left_out) read.error = std::current_exception();
+      if (left > 0) read(*source, i, many, reads);
     } catch (...) {
-      read.error = std::current_exception();
+      reads[0] = {{{}, std::current_exception()}};
     }
-    read.done = true;
+    for (Read& read : reads) read.done = true;
     lock.lock();
+    at_once_.took(many, now_ns() - begin);
     if (round == round_ && !ended_) {  // not from behind the end of a source that has ended
-      read_[static_cast<size_t>(i - taken_)] = std::move(read);
+      for (int64_t k = 0; k < many; k++) read_[static_cast<size_t>(i + k - taken_)] = std::move(reads[k]);
       while (!ended_ && !read_.empty() && read_.front().done) take_in();
     }
     changed_.notify_all();
+  }
+
+  void read(const Stage& source, int64_t i, int64_t many, Read* reads) const {
+    int64_t positions[kMostAtOnce];
+    Made made[kMostAtOnce];
+    std::iota(positions, positions + many, i);
+    source.get_each(positions, static_cast<size_t>(many), made);
+    for (int64_t k = 0; k < many; k++) {
+      reads[k].made = std::move(made[k]);
+      reads[k].left_out = reads[k].made.error && leaves_out(reads[k].made.error, positions[k]);
+    }
+    look(reads, positions, static_cast<size_t>(many));
+  }
+
+  bool leaves_out(const std::exception_ptr& error, int64_t i) const {
+    try {
+      std::rethrow_exception(error);
+    } catch (const pg::Error& e) {
+      return leaves_out(e, i);
+    } catch (...) {
+      return false;
+    }
   }
 
   void take_in() const {
@@ -99,12 +125,9 @@ class InOrder : public Stage {
     read_.pop_front();
     taken_++;
     if (read.left_out) return;
-    if (!read.error && read.element.layout) {
-      if (read.kept) take(std::move(read.element));
-      return;
-    }
-    if (read.error) {
-      made_.push_back({{}, read.error, false});
+    if (!read.made.error && read.made.element.layout) return take(std::move(read.made.element));
+    if (read.made.error) {
+      made_.push_back({{{}, read.made.error}, false});
       source_ = nullptr;
     } else {
       source_ = finish();
@@ -122,9 +145,12 @@ class InOrder : public Stage {
   mutable int64_t begun_ = 0, taken_ = 0, wanted_ = 0;  // of the source
   mutable std::deque<Read> read_;                       // from number taken_ on
   mutable int64_t first_ = 0;
-  mutable std::deque<Made> made_;  // from number first_ on
+  mutable std::deque<Given> made_;  // from number first_ on
   mutable bool ended_ = false;
+  mutable AtOnce at_once_;
 };
+
+constexpr const char* kNoBoolean = "filter: the function must return true or false";
 
 class Filter : public InOrder {
  public:
@@ -132,11 +158,21 @@ class Filter : public InOrder {
       : InOrder(std::move(parent), kUnknown), function_(function), key_(key) {}
 
  protected:
-  bool keeps(Element& element, int64_t i) const override {
-    const Element answer = call_worker(function_, element, worker_seed(key_, i));
-    if (!answer.layout || answer.layout->kind != 'B')
-      pg::fail_argument("filter: the function must return true or false");
-    return answer.leaves[0].number != 0;
+  void look(Read* reads, const int64_t* positions, size_t many) const override {
+    Made answers[kMostAtOnce];
+    for (size_t k = 0; k < many; k++) answers[k].element = reads[k].made.element;
+    call_worker(function_, answers, positions, many, key_);
+    for (size_t k = 0; k < many; k++) {
+      if (!reads[k].made.element.layout) continue;
+      const Element& answer = answers[k].element;
+      if (answers[k].error) {
+        reads[k].made = {{}, answers[k].error};
+      } else if (answer.layout->kind != 'B') {
+        reads[k].made = {{}, std::make_exception_ptr(pg::Error(PG_E_INVALID_ARGUMENT, kNoBoolean))};
+      } else {
+        reads[k].left_out = answer.leaves[0].number == 0;
+      }
+    }
   }
   StageRef remade() const override { return std::make_shared<Filter>(parent_->again(), function_, key_); }
 
@@ -151,18 +187,31 @@ class MapOrSkip : public InOrder {
       : InOrder(std::move(parent), kUnknown), function_(function), key_(key), skips_(std::move(skips)) {}
 
  protected:
-  bool keeps(Element& element, int64_t i) const override {
-    try {
-      element = call_worker(function_, element, worker_seed(key_, i));  // as it is where that fails
-      return true;
-    } catch (const pg::Error& error) {
-      skips_->add(i, error.what());
-      return false;
+  void look(Read* reads, const int64_t* positions, size_t many) const override {
+    Made answers[kMostAtOnce];
+    for (size_t k = 0; k < many; k++) answers[k] = std::move(reads[k].made);
+    bool came[kMostAtOnce];
+    for (size_t k = 0; k < many; k++) came[k] = answers[k].element.layout != nullptr;
+    call_worker(function_, answers, positions, many, key_);
+    for (size_t k = 0; k < many; k++) {
+      reads[k].left_out = came[k] && answers[k].error && skipped(answers[k].error, positions[k]);
+      reads[k].made = std::move(answers[k]);
     }
   }
   StageRef remade() const override { return std::make_shared<MapOrSkip>(parent_->again(), function_, key_, skips_); }
 
  private:
+  bool skipped(const std::exception_ptr& error, int64_t i) const {
+    try {
+      std::rethrow_exception(error);
+    } catch (const pg::Error& e) {
+      if (!still_wanted()) return false;
+      skips_->add(i, e.what());
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
   const uint32_t function_;
   const uint64_t key_;
   const SkipsRef skips_;
@@ -174,7 +223,7 @@ class OrSkip : public InOrder {
 
  protected:
   bool leaves_out(const pg::Error& error, int64_t i) const override {
-    check_wanted();
+    if (!still_wanted()) return false;
     skips_->add(i, error.what());
     return true;
   }

@@ -39,13 +39,17 @@ class OpenSource {
   OpenSource(const OpenSource&) = delete;
   OpenSource& operator=(const OpenSource&) = delete;
 
-  // One without a layout: the end.
-  Element read(int64_t i, const Landing* landing = nullptr) {
-    FieldMaker maker(false, landing, options.get());
+  // One without a layout: the end. `last`: the layout of the element before, as most are alike.
+  Element read(int64_t i, const Landing* landing, LayoutRef& last) {
+    FieldMaker maker(false, landing, options.get(), last);
     const pg_field_sink sink = maker.sink();
     uint32_t end = 0;
     run_part(shown, i, [&](pg_error* error) { return info.read(info.user, self_, i, &sink, &end, error); });
-    if (end == 0) return made(maker, layout_);
+    if (end == 0) {
+      Element element = maker.made();
+      if (element.layout != last) last = element.layout;
+      return element;
+    }
     check_end(i);
     if (!maker.empty()) pg::fail(PG_E_INTERNAL, shown + ": it gives fields behind its end");
     return {};
@@ -57,8 +61,8 @@ class OpenSource {
     return end == 0;
   }
 
-  Element gather(const std::vector<int64_t>& positions) {
-    FieldMaker maker(false, nullptr, options.get());
+  Element gather(const std::vector<int64_t>& positions, LayoutRef& last) {
+    FieldMaker maker(false, nullptr, options.get(), last);
     const pg_field_sink sink = maker.sink();
     run_part(shown, -1, [&](pg_error* error) {
       return info.gather(info.user, self_, positions.size(), positions.data(), &sink, error);
@@ -67,7 +71,9 @@ class OpenSource {
     if (!wrong.empty())
       pg::fail(PG_E_INTERNAL, pg::format("%s: it gathers %zu elements into a field '%s' that has another first axis",
                                          shown.c_str(), positions.size(), wrong.c_str()));
-    return made(maker, batch_layout_);
+    Element element = maker.made();
+    if (element.layout != last) last = element.layout;
+    return element;
   }
 
   const pg_source_info& info;
@@ -76,42 +82,68 @@ class OpenSource {
   int64_t count = 0;
 
  private:
-  // Most elements have the layout of the one before.
-  Element made(FieldMaker& maker, LayoutRef& last) {
-    LayoutRef like;
-    {
-      const std::lock_guard lock(mutex_);
-      like = last;
-    }
-    Element element = maker.made(like);
-    if (element.layout != like) {
-      const std::lock_guard lock(mutex_);
-      last = element.layout;
-    }
-    return element;
-  }
   void check_end(int64_t i) const {
     if (count == PG_COUNT_UNKNOWN) return;
     pg::fail(PG_E_DATA_LOSS, pg::format("%s: it ends behind %lld elements of %lld", shown.c_str(),
                                         static_cast<long long>(i), static_cast<long long>(count)));
   }
   void* self_ = nullptr;
-  std::mutex mutex_;  // of the layouts
-  LayoutRef layout_, batch_layout_;
+};
+
+// The layout of the last element, on any thread.
+class LastLayout {
+ public:
+  LayoutRef get() const {
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+  void set(const LayoutRef& layout) {
+    const std::lock_guard lock(mutex_);
+    last_ = layout;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  LayoutRef last_;
 };
 
 class Indexed : public Stage {
  public:
   explicit Indexed(std::unique_ptr<OpenSource> source) : Stage({source->count}), source_(std::move(source)) {}
-  Element get(int64_t i) const override { return source_->read(i); }
-  Element get_into(int64_t i, const Landing& landing) const override { return source_->read(i, &landing); }
+  Element get(int64_t i) const override {
+    return like_last(layout_, [&](LayoutRef& last) { return source_->read(i, nullptr, last); });
+  }
+  Element get_into(int64_t i, const Landing& landing) const override {
+    return like_last(layout_, [&](LayoutRef& last) { return source_->read(i, &landing, last); });
+  }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    LayoutRef last = layout_.get();
+    for (size_t k = 0; k < many; k++) {
+      try {
+        check_wanted();
+        out[k].element = source_->read(positions[k], nullptr, last);
+      } catch (...) {
+        out[k].error = std::current_exception();
+      }
+    }
+    layout_.set(last);
+  }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     if (source_->info.gather == nullptr) return Stage::gather(positions, number_dtype, first);
-    return source_->gather(positions);
+    return like_last(batch_layout_, [&](LayoutRef& last) { return source_->gather(positions, last); });
   }
 
  private:
+  template <class Make>
+  static Element like_last(LastLayout& kept, Make&& make) {
+    LayoutRef last = kept.get();
+    const Layout* before = last.get();
+    Element made = make(last);
+    if (last.get() != before) kept.set(last);
+    return made;
+  }
   const std::unique_ptr<OpenSource> source_;
+  mutable LastLayout layout_, batch_layout_;
 };
 
 // What comes before an element is read by who asks for it, unless somebody has.
@@ -167,7 +199,7 @@ class OneByOne : public Stage {
     Made made;
     try {
       const int64_t i = next();
-      if (i < count) made.element = source_->read(i, landing);
+      if (i < count) made.element = source_->read(i, landing, layout_);
       ended_ = !made.element.layout;
     } catch (...) {
       made.error = std::current_exception();
@@ -185,6 +217,7 @@ class OneByOne : public Stage {
   mutable std::deque<Made> made_;  // from number first_ on
   mutable int64_t first_ = 0;
   mutable bool ended_ = false;
+  mutable LayoutRef layout_;
 };
 
 // ---- transforms ----
@@ -277,6 +310,18 @@ class Transformed : public Stage {
   Element get_into(int64_t i, const Landing& landing) const override {
     Element in = parent_->get(i);
     return in.layout ? transform_->apply(std::move(in), seed_, epoch_, i, &landing) : Element{};
+  }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(positions, many, out);
+    for (size_t k = 0; k < many; k++) {
+      if (!out[k].element.layout) continue;
+      try {
+        check_wanted();
+        out[k].element = transform_->apply(std::move(out[k].element), seed_, epoch_, positions[k]);
+      } catch (...) {
+        out[k] = {{}, std::current_exception()};
+      }
+    }
   }
   bool pass(int64_t i) const override { return parent_->pass(i); }
   void want(int64_t i) const override { parent_->want(i); }

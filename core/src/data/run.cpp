@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "base/fork.hpp"
 #include "base/parallel.hpp"
 #include "base/profile.hpp"
+#include "data/at_once.hpp"
 #include "data/timed.hpp"
 
 namespace perigee {
@@ -112,6 +114,32 @@ struct Run::Shared {
   // Who has found no room waits for a quarter of all, so that not every element costs a switch of threads.
   bool has_much_room() const { return begun <= given + tuner.capacity - std::max<int64_t>(tuner.capacity / 4, 1); }
   bool more() const { return !cancelled && begun < end; }
+  // How many elements a thread that has room begins: what comes from the front end one at a time, as it may ask for the
+  // first while it is to make the others.
+  int64_t claim(const AtOnce& at_once) {
+    const int64_t share = (given + tuner.capacity - begun + tuner.active - 1) / tuner.active;
+    const int64_t most = stage->fed || begun < first ? 1 : std::min(share, end - begun);
+    const int64_t many = at_once.count(most);
+    begun += many;
+    return many;
+  }
+  // Elements from number i on have been made, or have not because of an error or the end.
+  void settle(int64_t i, Made* made, int64_t many) {
+    bool ended = false;
+    for (int64_t k = 0; k < many && !ended; k++, i++) {
+      Slot& slot = slots[static_cast<size_t>(i) % slots.size()];
+      slot.passed = i < first;
+      slot.error = made[k].error;
+      ended = !slot.error && !slot.passed && !made[k].element.layout;
+      if (ended) end = std::min(end, i);
+      if (made[k].element.layout) {
+        tuner.saw(made[k].element);
+        slot.element = std::move(made[k].element);
+      }
+      if (i == given || ended) ready.notify_one();
+    }
+    if (ended) room.notify_all();
+  }
 };
 
 namespace {
@@ -221,6 +249,9 @@ void Run::work(Shared& s, size_t thread) {
   const Scoped counted(ambient().taken, this_worker != nullptr ? &this_worker->taken : &own);
   ProfileHelper profile("worker");
   std::unique_lock lock(s.mutex);
+  AtOnce at_once;
+  Made made[AtOnce::kMost];
+  int64_t positions[AtOnce::kMost], many = 0;
   const auto may_begin = [&] { return !s.more() || (s.has_room() && thread < s.tuner.active); };
   const auto may_go_on = [&] { return may_begin() && (!s.more() || s.has_much_room()); };
   while (true) {
@@ -234,33 +265,28 @@ void Run::work(Shared& s, size_t thread) {
       s.tuner.blocked_ns += active ? now_ns() - begin : 0;
     }
     if (!s.more()) break;
-    const int64_t i = s.begun++;
+    const int64_t i = s.begun;
+    many = s.claim(at_once);
     const int64_t told = std::exchange(s.wanted, std::max(s.wanted, std::min(s.given + s.tuner.capacity, s.end)));
     const int64_t tell = s.stage->fed ? s.wanted : told;
     lock.unlock();
     profile.look();
-    Shared::Slot made;
-    bool more = true;
+    const int64_t begin = now_ns();
+    std::fill_n(made, many, Made{});
     try {
       for (int64_t k = told; k < tell; k++) s.stage->want(k);
-      made.passed = i < s.first;
-      if (made.passed) {
-        more = s.stage->pass(i);
-        if (!more) pg::fail_argument("from is behind the end of the pipeline");
+      if (i < s.first) {
+        if (!s.stage->pass(i)) pg::fail_argument("from is behind the end of the pipeline");
       } else {
-        Element element = s.stage->get(i);
-        more = element.layout != nullptr;
-        if (more) made.element = std::move(element);
+        std::iota(positions, positions + many, i);
+        s.stage->get_each(positions, many, made);
       }
     } catch (...) {
-      made.error = std::current_exception();
+      made[0].error = std::current_exception();
     }
+    at_once.took(many, now_ns() - begin);
     lock.lock();
-    if (!more && !made.error) s.end = std::min(s.end, i);
-    if (made.element) s.tuner.saw(*made.element);
-    s.slots[static_cast<size_t>(i) % s.slots.size()] = std::move(made);
-    if (i == s.given || !more) s.ready.notify_one();
-    if (!more) s.room.notify_all();
+    s.settle(i, made, many);
   }
   s.threads--;
   s.ready.notify_all();

@@ -2,12 +2,25 @@
 #include "data/stage.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 
 #include "base/ambient.hpp"
+#include "data/at_once.hpp"
+#include "data/timed.hpp"
 #include "data/worker.hpp"
 
 namespace perigee {
+
+void Stage::get_each(const int64_t* positions, size_t many, Made* out) const {
+  for (size_t k = 0; k < many; k++) {
+    try {
+      check_wanted();
+      out[k].element = get(positions[k]);
+    } catch (...) {
+      out[k].error = std::current_exception();
+    }
+  }
+}
 
 Element Stage::gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const {
   std::vector<Element> samples;
@@ -31,17 +44,24 @@ class Through : public Stage {
   Through(StageRef parent, int64_t elements) : Stage(parent->traits(elements)), parent_(std::move(parent)) {}
   Element get(int64_t i) const override { return parent_->get(position(i)); }
   Element get_into(int64_t i, const Landing& landing) const override { return parent_->get_into(position(i), landing); }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(mapped(positions, many).data(), many, out);
+  }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
-    std::vector<int64_t> mapped(positions.size());
-    std::transform(positions.begin(), positions.end(), mapped.begin(), [this](int64_t i) { return position(i); });
-    return parent_->gather(mapped, number_dtype, first);
+    return parent_->gather(mapped(positions.data(), positions.size()), number_dtype, first);
   }
   void want(int64_t i) const override { parent_->want(position(i)); }
 
  protected:
   virtual int64_t position(int64_t i) const = 0;
+  virtual void map(int64_t* positions, size_t many) const = 0;
 
  private:
+  std::vector<int64_t> mapped(const int64_t* positions, size_t many) const {
+    std::vector<int64_t> list(positions, positions + many);
+    map(list.data(), many);
+    return list;
+  }
   const StageRef parent_;
 };
 
@@ -52,6 +72,9 @@ class Window : public Through {
 
  protected:
   int64_t position(int64_t i) const override { return i % modulo_ * step_ + offset_; }
+  void map(int64_t* positions, size_t many) const override {
+    for (size_t k = 0; k < many; k++) positions[k] = Window::position(positions[k]);
+  }
 
  private:
   const int64_t modulo_, step_, offset_;
@@ -64,6 +87,9 @@ class Order : public Through {
 
  protected:
   int64_t position(int64_t i) const override { return positions_[static_cast<size_t>(i)]; }
+  void map(int64_t* positions, size_t many) const override {
+    for (size_t k = 0; k < many; k++) positions[k] = Order::position(positions[k]);
+  }
 
  private:
   const std::vector<int64_t> positions_;
@@ -162,9 +188,8 @@ class Batch : public Stage {
   Element get(int64_t i) const override {
     const int64_t begin = i * size_, end = std::min(begin + size_, parent_->count);
     if (count == kUnknown) return ragged(begin);
-    std::vector<int64_t> positions;
-    positions.reserve(static_cast<size_t>(end - begin));
-    for (int64_t k = begin; k < end; k++) positions.push_back(k);
+    std::vector<int64_t> positions(static_cast<size_t>(end - begin));
+    std::iota(positions.begin(), positions.end(), begin);
     return parent_->gather(positions, number_dtype_, begin + 1);
   }
   bool pass(int64_t i) const override {
@@ -213,7 +238,32 @@ class Map : public Stage {
       : Stage(parent->traits()), parent_(std::move(parent)), function_(function), key_(key) {}
   Element get(int64_t i) const override {
     Element in = parent_->get(i);
-    return in.layout ? call_worker(function_, std::move(in), worker_seed(key_, i)) : Element{};
+    return in.layout ? call_worker(function_, std::move(in), i, key_) : Element{};
+  }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(positions, many, out);
+    call_worker(function_, out, positions, many, key_);
+  }
+  Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
+    const auto many = static_cast<int64_t>(positions.size());
+    std::vector<Element> samples;
+    samples.reserve(positions.size());
+    Landing landing(many);
+    AtOnce at_once;
+    for (int64_t i = 0; i < many;) {
+      check_wanted();
+      const int64_t some = at_once.count(many - i), begin = now_ns();
+      Made made[AtOnce::kMost];
+      get_each(positions.data() + i, static_cast<size_t>(some), made);
+      for (int64_t k = 0; k < some; k++) {
+        if (made[k].error) std::rethrow_exception(made[k].error);
+        samples.push_back(std::move(made[k].element));
+        landing.land(samples.back());
+      }
+      at_once.took(some, now_ns() - begin);
+      i += some;
+    }
+    return landing.batch(samples, number_dtype, first);
   }
   bool pass(int64_t i) const override { return parent_->pass(i); }
   void want(int64_t i) const override { parent_->want(i); }
@@ -232,11 +282,18 @@ class OnDevice : public Stage {
   OnDevice(StageRef parent, Device& device) : Stage(parent->traits()), parent_(std::move(parent)), device_(device) {}
   Element get(int64_t i) const override {
     Element made = parent_->get(i);
-    const Scoped stream(ambient().stream, device_.synchronous ? 0 : kTransferStream);
-    for (Leaf& leaf : made.leaves) {
-      if (leaf.tensor && leaf.tensor->device != &device_) leaf.tensor = move_to(*leaf.tensor, device_);
-    }
+    move(made);
     return made;
+  }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    parent_->get_each(positions, many, out);
+    for (size_t k = 0; k < many; k++) {
+      try {
+        move(out[k].element);
+      } catch (...) {
+        out[k] = {{}, std::current_exception()};
+      }
+    }
   }
   bool pass(int64_t i) const override { return parent_->pass(i); }
   void want(int64_t i) const override { parent_->want(i); }
@@ -245,6 +302,12 @@ class OnDevice : public Stage {
   StageRef remade() const override { return std::make_shared<OnDevice>(parent_->again(), device_); }
 
  private:
+  void move(Element& made) const {
+    const Scoped stream(ambient().stream, device_.synchronous ? 0 : kTransferStream);
+    for (Leaf& leaf : made.leaves) {
+      if (leaf.tensor && leaf.tensor->device != &device_) leaf.tensor = move_to(*leaf.tensor, device_);
+    }
+  }
   const StageRef parent_;
   Device& device_;
 };
@@ -264,6 +327,14 @@ StageRef order_stage(StageRef parent, std::vector<int64_t> positions) {
   for (int64_t i : positions) {
     if (i < 0 || i >= parent->count) pg::fail_argument("positions beyond the end");
   }
+  return std::make_shared<Order>(std::move(parent), std::move(positions));
+}
+StageRef shuffle_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer) {
+  if (parent->in_order || parent->count == kUnknown) pg::fail_argument("elements that come in order have no other");
+  if (buffer < 1) pg::fail_argument("buffer must be at least 1");
+  std::vector<int64_t> positions(static_cast<size_t>(parent->count));
+  draw_order(parent->count, seed, epoch, buffer, positions.data());
+  for (int64_t& i : positions) i--;
   return std::make_shared<Order>(std::move(parent), std::move(positions));
 }
 StageRef zip_stage(std::vector<StageRef> parents) {

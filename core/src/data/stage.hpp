@@ -35,6 +35,8 @@ class Stage : public std::enable_shared_from_this<Stage> {
   virtual Element get(int64_t i) const = 0;
   // The same, whose tensors are wanted there.
   virtual Element get_into(int64_t i, const Landing&) const { return get(i); }
+  // Some of them at once, where that is cheaper; a position's error is its own.
+  virtual void get_each(const int64_t* positions, size_t many, Made* out) const;
   // Elements as one batch; `first`: the number of the first, from 1, for messages.
   virtual Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const;
   // In place of get, where nobody wants the element of a stage in order; whether there is one.
@@ -53,7 +55,9 @@ class Stage : public std::enable_shared_from_this<Stage> {
 // Element k is the parent's k % modulo * step + offset. Of a parent in order `modulo` has no effect.
 StageRef window_stage(StageRef parent, int64_t count, int64_t modulo, int64_t step, int64_t offset);
 StageRef order_stage(StageRef parent, std::vector<int64_t> positions);  // these of the parent's, from 0
-StageRef zip_stage(std::vector<StageRef> parents);                      // lists of an element each
+// In the order that draw_order draws.
+StageRef shuffle_stage(StageRef parent, uint32_t seed, uint32_t epoch, int64_t buffer);
+StageRef zip_stage(std::vector<StageRef> parents);  // lists of an element each
 StageRef batch_stage(StageRef parent, int64_t size, bool drop_last, uint32_t number_dtype);
 // The front end's function of that number, on a worker. Its random draws come from (seed, epoch, i) alone.
 StageRef map_stage(StageRef parent, uint32_t function, uint64_t seed, uint64_t epoch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/timed.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/profile.hpp"
@@ -22,6 +23,12 @@ class Timed : public Stage {
   Element get_into(int64_t i, const Landing& landing) const override {
     return measured(1, [&] { return stage_->get_into(i, landing); });
   }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    measured([&] {
+      stage_->get_each(positions, many, out);
+      return std::count_if(out, out + many, [](const Made& made) { return made.element.layout != nullptr; });
+    });
+  }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     return measured(static_cast<int64_t>(positions.size()),
                     [&] { return stage_->gather(positions, number_dtype, first); });
@@ -35,16 +42,24 @@ class Timed : public Stage {
  private:
   template <class Body>
   Element measured(int64_t elements, Body&& body) const {
+    Element made;
+    measured([&] {
+      made = body();
+      return made.layout ? elements : 0;
+    });
+    return made;
+  }
+  // `body` answers how many elements it has made.
+  template <class Body>
+  void measured(Body&& body) const {
     const int64_t outer_inner = std::exchange(inner_ns, 0), outer_waited = std::exchange(waited_ns, 0);
     const int64_t begin = now_ns();
-    Element made = body();
+    times_->elements += body();
     const int64_t all = now_ns() - begin;
-    times_->elements += made.layout ? elements : 0;
     times_->own_ns += all - inner_ns - waited_ns;
     times_->waited_ns += waited_ns;
     inner_ns = outer_inner + all;
     waited_ns = outer_waited;
-    return made;
   }
   const StageRef stage_;
   const std::shared_ptr<StageTimes> times_;
@@ -60,6 +75,11 @@ class Noted : public Stage {
   Element get_into(int64_t i, const Landing& landing) const override {
     return noted(1, [&] { return stage_->get_into(i, landing); });
   }
+  void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    ProfileSpan span;
+    stage_->get_each(positions, many, out);
+    note(span, many);
+  }
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     return noted(positions.size(), [&] { return stage_->gather(positions, number_dtype, first); });
   }
@@ -74,11 +94,13 @@ class Noted : public Stage {
   Element noted(uint64_t elements, Body&& body) const {
     ProfileSpan span;
     Element made = body();
-    if (span.on()) {
-      Scoped<const char*> line(ambient().origin, origin_);
-      span.done(ProfileKind::stage, name_, -1, elements);
-    }
+    note(span, elements);
     return made;
+  }
+  void note(ProfileSpan& span, uint64_t elements) const {
+    if (!span.on()) return;
+    Scoped<const char*> line(ambient().origin, origin_);
+    span.done(ProfileKind::stage, name_, -1, elements);
   }
   const StageRef stage_;
   const char *const name_, *const origin_;

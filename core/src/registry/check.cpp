@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 
 namespace perigee {
 
@@ -160,9 +159,13 @@ uint32_t attr_bytes(uint32_t kind) {
 }
 
 std::vector<std::string> split_words(const char* text) {
-  std::istringstream stream(text == nullptr ? "" : text);
+  constexpr const char* kSpace = " \t\n\v\f\r";
   std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
+  for (const char* at = text == nullptr ? "" : text; *(at += std::strspn(at, kSpace)) != '\0';) {
+    const size_t length = std::strcspn(at, kSpace);
+    words.emplace_back(at, length);
+    at += length;
+  }
   return words;
 }
 

@@ -2,37 +2,9 @@
 // pictures: a source. Files of pictures, decoded by whichever codec there is as uint8 [rows, columns, channels], each
 // with a number of a list. `for_size` lets a codec decode a picture smaller, where both sides are still as large: then
 // `rows` and `columns` say what part of what came is the picture.
-#include <cstring>
-#include <vector>
-
-#include "perigee/data.hpp"
+#include "picture.hpp"
 
 namespace {
-
-// `count` pixels of `has` channels as bytes of `wanted` channels: grey, grey and opacity, three colours, or these and
-// opacity. Numbers of 16 bits are rounded; a colour's grey is its luma by ITU-R 601.
-template <class Number>
-void convert(const Number* from, unsigned char* to, int64_t count, int64_t has, int64_t wanted) {
-  const auto byte = [](Number v) {
-    return static_cast<unsigned char>(sizeof(Number) == 1 ? v : (static_cast<int64_t>(v) + 128) / 257);
-  };
-  for (int64_t i = 0; i < count; i++, from += has, to += wanted) {
-    if (has == wanted) {
-      for (int64_t k = 0; k < has; k++) to[k] = byte(from[k]);
-      continue;
-    }
-    const unsigned char opacity = has == 2 || has == 4 ? byte(from[has - 1]) : 255;
-    if (wanted <= 2) {
-      const int64_t grey = has <= 2
-                               ? byte(from[0])
-                               : (byte(from[0]) * 19595 + byte(from[1]) * 38470 + byte(from[2]) * 7471 + 32768) / 65536;
-      to[0] = static_cast<unsigned char>(grey);
-    } else {
-      for (int64_t k = 0; k < 3; k++) to[k] = byte(from[has <= 2 ? 0 : k]);
-    }
-    if (wanted == 2 || wanted == 4) to[wanted - 1] = opacity;
-  }
-}
 
 struct PictureFiles {
   const pg_texts* paths = nullptr;
@@ -64,7 +36,7 @@ struct PictureFiles {
       file.path = paths_.list[i];
       if (for_size_.count == 2) choose_scale(file, out);
       const pg::Decoded picture = out.decode("x", file);
-      place(file.path, picture, out);
+      formats::place_picture("x", file.path + ": ", picture, channels_, out);
       out.number("y", static_cast<double>(numbers_[i]));
       if (numbered_) out.number("sample", static_cast<double>(i + 1));
     }
@@ -83,25 +55,6 @@ struct PictureFiles {
         out.number("rows", rows), out.number("columns", columns);
         return;
       }
-    }
-
-    // What was decoded as the field that is wanted, unless it is that.
-    void place(const std::string& path, const pg::Decoded& picture, pg::FieldSink& out) const {
-      const size_t rank = picture.shape.size();
-      if ((rank != 2 && rank != 3) || (picture.dtype != PG_U8 && picture.dtype != PG_I32))
-        pg::fail_support(path + ": no picture: a " + pg::dtype_name(picture.dtype) +
-                         pg::format(" tensor of %zu axes", rank));
-      const int64_t rows = picture.shape[0], columns = picture.shape[1], has = rank == 3 ? picture.shape[2] : 1;
-      if (has < 1) pg::fail_support(path + ": a picture without channels");
-      if (rank == 3 && picture.dtype == PG_U8 && has == channels_) return;
-      const auto count = static_cast<size_t>(rows * columns * channels_);
-      std::vector<unsigned char> made(count);
-      if (picture.dtype == PG_U8)
-        convert(static_cast<const unsigned char*>(picture.data), made.data(), rows * columns, has, channels_);
-      else
-        convert(static_cast<const int32_t*>(picture.data), made.data(), rows * columns, has, channels_);
-      void* memory = out.tensor("x", PG_U8, {rows, columns, channels_});
-      if (count != 0) std::memcpy(memory, made.data(), count);
     }
 
     const pg_texts& paths_;

@@ -72,10 +72,7 @@ local function image_folder(...)
   local own = { paths = paths, numbers = require("perigee").tensor(labels, { dtype = "int64", device = "cpu" }),
                 channels = o.channels, for_size = o.draft and size or {}, numbered = o.numbered }
   local parts = require("perigee.data.plugins").parts
-  local stage = parts.stage_of(where, "pictures", own, parts.shown("source", "image_folder"))
-  local ds = pipeline.source { name = "image_folder", count = #paths, native = function() return stage end,
-                               what = pipeline.of_function("image_folder", own),
-                               get = function(i) return native.data.stage_get(stage, i) end }
+  local ds = parts.dataset_of(where, "pictures", own, "image_folder", parts.shown("source", "image_folder"))
   if o.on_error == "skip" then ds = elements.or_skipped(ds, "image_folder") end
   if not size then
     if workers then elements.on_threads(ds, o.workers, workers) end

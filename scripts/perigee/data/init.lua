@@ -39,7 +39,8 @@ local function all_here(tensors)
   return true
 end
 
----Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }.
+---Samples are slices of tensors along their first axis: data.from_slices{ x=images, y=labels }. Nothing is copied
+---before a batch is made. Those on a device are sliced there, by the script's thread.
 ---@param tensors table<string, perigee.Tensor>
 ---@return perigee.Dataset
 function data.from_slices(tensors, ...)
@@ -105,25 +106,11 @@ function data.range(...)
                            get = function(i) return { value = i - 1 } end }
 end
 
-local read_csv = native.signature("data.csv", {
-  { "path", "string", required = true, doc = "the file" },
-  { "delimiter", "string", named = true, doc = "what stands between numbers" },
-  { "skip", "integer", named = true, doc = "lines at the beginning that are left out" },
-  { "dtype", "dtype", named = true, doc = "dtype of the result" } })
----A file of numbers, plain or .gz, as a tensor [rows, columns].
----Options: delimiter (",", or a tab for .tsv), skip (header lines), dtype ("float32", "float64" or "int64").
----@return perigee.Tensor
-function data.csv(...)
-  local o = read_csv(...)
-  local tensors = native.read(o.path, { delimiter = o.delimiter, skip = o.skip, dtype = o.dtype }, "data.csv")
-  if not tensors.data then native.raise("invalid_argument", "data.csv", o.path .. " is not a csv file") end
-  return tensors.data
-end
-
 local records = require "perigee.data.records"
 data.records, data.write_records = records.records, records.write_records
 data.source, data.decode, data.encode = plugins.source, plugins.decode, plugins.encode
 data.from_generator, data.files = require "perigee.data.generator", require "perigee.data.files"
+data.csv = require "perigee.data.csv"
 
 -- These are loaded when they are asked for.
 local LATER = { text = "perigee.data.text", image_folder = "perigee.data.images", mnist = "perigee.data.sets",

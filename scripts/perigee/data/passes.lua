@@ -51,7 +51,10 @@ local function made_next(self)
   return from_run(self)
 end
 
-local function advance(self) return native.without_device(made_next, self) end
+local function advance(self)
+  if native.undisturbed() then return made_next(self) end
+  return native.without_device(made_next, self)
+end
 
 -- Without threads, which go on from here when they are wanted again.
 local function rest(iterator)

@@ -41,6 +41,28 @@ local function stage_of(where, name, options, shown_as)
   return native.data.plugin_source(name, packed, shown_as, where)
 end
 
+-- The pipeline of a core's stage whose elements have positions.
+local function by_position(stage, name, what)
+  return pipeline.source { name = name, count = native.data.stage_count(stage), what = what,
+                           native = function() return stage end,
+                           get = function(i) return native.data.stage_get(stage, i) end }
+end
+
+-- Of one whose elements come one after the other. `make`: makes the stage, anew for each pass.
+local function in_order(make, name, what, count)
+  return pipeline.source { name = name, count = count, what = what, native = make, pull = function()
+    local run = native.data.start_run(make(), 0, { threads = 0, capacity = 1, tunes_threads = 0, tunes_capacity = 0,
+                                                   memory = 2 ^ 30 })
+    return function() return run and (native.data.next_element(run)) end, function() run = nil end
+  end }
+end
+
+-- The pipeline of a source by position. `name`: what the pipeline is called.
+local function dataset_of(where, source_name, options, name, shown_as)
+  return by_position(stage_of(where, source_name, options, shown_as or name), name,
+                     pipeline.of_function(name, options))
+end
+
 ---Samples of a source that a plugin brings: `data.source("lines", {path="a.txt"})`. What it is called, which options it
 ---has and what its samples hold, the plugin says; what is not there is an error with the names that are.
 ---@param name string
@@ -53,22 +75,13 @@ local function source(name, options, ...)
   local packed, text = native.parts.pack(where, info, options), shown("source", name)
   local function open() return native.data.plugin_source(name, packed, text) end
   local first = open() -- what is wrong is said here
-  local count, in_order = native.data.stage_count(first), native.data.stage_in_order(first)
   local what = of_options("source", name, options)
-  if not in_order then
-    return pipeline.source { name = name, count = count, what = what, native = function() return first end,
-                             get = function(i) return native.data.stage_get(first, i) end }
-  end
-  local function make()
+  if not native.data.stage_in_order(first) then return by_position(first, name, what) end
+  return in_order(function()
     local stage = first or open()
     first = nil
     return stage
-  end
-  return pipeline.source { name = name, count = count, what = what, native = make, pull = function()
-    local run = native.data.start_run(make(), 0, { threads = 0, capacity = 1, tunes_threads = 0, tunes_capacity = 0,
-                                                   memory = 2 ^ 30 })
-    return function() return run and (native.data.next_element(run)) end, function() run = nil end
-  end }
+  end, name, what, native.data.stage_count(first))
 end
 
 local function codec_named(where, name)
@@ -127,4 +140,5 @@ local function encode(tensor, codec, options)
 end
 
 return { source = source, decode = decode, encode = encode,
-         parts = { read = read, shown = shown, of_options = of_options, stage_of = stage_of } }
+         parts = { read = read, shown = shown, of_options = of_options, stage_of = stage_of,
+                   in_order = in_order, dataset_of = dataset_of } }

@@ -159,8 +159,8 @@ function Dataset:shuffle(...)
     end,
     pull = function(next_, epoch) return mixed(next_, o.buffer, order.steps(o.seed, epoch_of(epoch))) end,
     native = function(stage, epoch)
-      if in_order then return native.data.mix(stage, order.keys(o.seed, epoch_of(epoch), o.buffer)) end
-      return native.data.order(stage, drawn(epoch), size)
+      local make = in_order and native.data.mix or native.data.shuffle
+      return make(stage, order.keys(o.seed, epoch_of(epoch), o.buffer or math.max(size, 1)))
     end })
 end
 

@@ -2,8 +2,6 @@
 -- data.mnist and data.cifar10: two sets of pictures from the files in which they are given away.
 
 local native = require "perigee.native"
-local reader = require "perigee.data.records.reader"
-local tar = require "perigee.data.records.tar"
 local pipeline = require "perigee.data.pipeline"
 
 local sets = {}
@@ -24,44 +22,8 @@ local function find(root, folders, names)
   end
 end
 
-local function open(where, path)
-  local file = reader.plain(where, path)
-  if not reader.is_gzip(file) then return file end
-  file:close()
-  return reader.unpacked(where, path)
-end
-
-local function damaged(where, path, problem) native.raise("data_loss", where, path .. ": " .. problem) end
-
-local function bytes_tensor(where, text, shape)
-  return native.host.from_bytes(where, text, native.dtypes.by_name.uint8, shape)
-end
-
--- An array of bytes in IDX: two zeros, the kind (8), the count of axes, their sizes (the high byte first), elements.
-local function read_idx(where, path, axes)
-  local file = open(where, path)
-  local head = file:read(0, 4 + 4 * axes)
-  if head:sub(1, 4) ~= "\0\0\8" .. string.char(axes) or #head < 4 + 4 * axes then
-    damaged(where, path, ("it does not begin as an IDX file of bytes with %d ax%s"):format(axes, axes == 1 and "is" or
-            "es"))
-  end
-  local shape, count = {}, 1
-  for i = 1, axes do
-    local a, b, c, d = head:byte(4 * i + 1, 4 * i + 4)
-    shape[i] = ((a * 256 + b) * 256 + c) * 256 + d
-    count = count * shape[i]
-  end
-  if file:size() ~= #head + count then
-    damaged(where, path, ("%.0f bytes, but its header says %.0f"):format(file:size(), #head + count))
-  end
-  local text = file:read(#head, count)
-  file:close()
-  return bytes_tensor(where, text, shape)
-end
-
-local function check_classes(where, path, labels)
-  local top = labels:numel() > 0 and labels:max():item() or 0
-  if top > 9 then damaged(where, path, ("a label is %d; there are ten classes, 0 to 9"):format(top)) end
+local function source(where, name, options, classes)
+  return pipeline.named(require("perigee.data.plugins").parts.dataset_of(where, name, options, name), classes)
 end
 
 local function split_parameter(doc)
@@ -89,44 +51,14 @@ function sets.mnist(...)
                    "four files, at https://storage.googleapis.com/cvdf-datasets/mnist/ among other places")
     end
   end
-  local x, y = read_idx(MNIST, paths[1], 3), read_idx(MNIST, paths[2], 1)
-  if x:size(1) ~= y:size(1) then
-    damaged(MNIST, paths[2], ("%d labels, but there are %d pictures in %s"):format(y:size(1), x:size(1), paths[1]))
-  end
-  check_classes(MNIST, paths[2], y)
   local names = {}
   for i = 0, 9 do names[i + 1] = tostring(i) end
-  return pipeline.named(require("perigee").data.from_slices { x = x:unsqueeze(4), y = y:to "int64" }, names)
+  return source(MNIST, "mnist", { pictures = paths[1], labels = paths[2] }, names)
 end
 
 local CIFAR = "data.cifar10"
-local SIDE, RECORD = 32, 1 + 3 * 32 * 32
 local FOLDER, ARCHIVE = "cifar-10-batches-bin", "cifar-10-binary.tar.gz"
 local NAMES = { "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck" }
-
--- What the archive's files hold, by their names without folders.
-local function members_of(path)
-  local file, found = open(CIFAR, path), {}
-  local at, problem = tar.each(file, function(name, from, size)
-    name = name:match "[^/]*$"
-    if name:find "%.bin$" then found[name] = file:read(from, size) end
-  end)
-  file:close()
-  if at then damaged(CIFAR, path, ("the archive at byte %d: %s"):format(at, problem)) end
-  return found
-end
-
--- The bytes of a batch, and where they are from.
-local function batch_bytes(root, name, archive)
-  local path = find(root, { "/", "/" .. FOLDER .. "/" }, { name })
-  if path then
-    local file = reader.plain(CIFAR, path)
-    local text = file:read(0, file:size())
-    file:close()
-    return text, path
-  end
-  return archive[name], name
-end
 
 local read_cifar = native.signature(CIFAR, {
   { "path", "string", required = true, doc = "the folder of the files" },
@@ -141,28 +73,18 @@ function sets.cifar10(...)
   if o.split == "train" then
     for i = 1, 5 do names[i] = ("data_batch_%d.bin"):format(i) end
   end
-  local packed = find(o.path, { "/" }, { ARCHIVE, "cifar-10-binary.tar" })
-  local plain = find(o.path, { "/", "/" .. FOLDER .. "/" }, names)
-  local archive = packed and not plain and members_of(packed) or {}
-  local pictures, labels = {}, {}
+  local packed, paths = find(o.path, { "/" }, { ARCHIVE, "cifar-10-binary.tar" }), {}
+  for i, name in ipairs(names) do paths[i] = find(o.path, { "/", "/" .. FOLDER .. "/" }, { name }) end
+  if not next(paths) and packed then
+    return source(CIFAR, "cifar10", { batches = names, archive = packed }, NAMES)
+  end
   for i, name in ipairs(names) do
-    local text, path = batch_bytes(o.path, name, archive)
-    if not text then
+    if not paths[i] then
       native.raise("not_found", CIFAR, ("there is no %s in %q, nor %s"):format(name, o.path, packed or ARCHIVE),
                    "the binary version, at https://www.cs.toronto.edu/~kriz/cifar.html")
     end
-    if #text == 0 or #text % RECORD ~= 0 then
-      damaged(CIFAR, path, ("%d bytes are no records of %d"):format(#text, RECORD))
-    end
-    local all = bytes_tensor(CIFAR, text, { #text / RECORD, RECORD })
-    labels[i] = all:narrow(2, 1, 1):flatten()
-    check_classes(CIFAR, path, labels[i])
-    -- Red, then green, then blue: channels go last.
-    pictures[i] = all:narrow(2, 2, RECORD - 1):reshape(-1, 3, SIDE, SIDE):permute(1, 3, 4, 2):contiguous()
   end
-  local pg = require "perigee"
-  local x, y = pg.cat(pictures, 1), pg.cat(labels, 1):to "int64"
-  return pipeline.named(pg.data.from_slices { x = x, y = y }, NAMES)
+  return source(CIFAR, "cifar10", { batches = paths }, NAMES)
 end
 
 return sets

@@ -184,6 +184,7 @@ local file = io.open(path .. ".csv", "w")
 file:write("1,2\n3,4\n")
 file:close()
 print(data.csv(path .. ".csv"))
+print(data.csv { path .. ".csv", columns = { { "x", "float32" }, { "y", "int64" } } }[2].y)
 os.remove(path)
 os.remove(path .. ".csv")]],
   ["data.mnist"] = [[

@@ -58,6 +58,7 @@ receivers.locals = {
   ["data/images.lua"] = { image_folder = "data.image_folder" },
   ["data/pipeline.lua"] = { is_dataset = "data.is_dataset" },
   ["data/generator.lua"] = { from_generator = "data.from_generator" }, ["data/files.lua"] = { files = "data.files" },
+  ["data/csv.lua"] = { csv = "data.csv" },
   ["data/plugins.lua"] = { source = "data.source", decode = "data.decode", encode = "data.encode" },
   ["data/records/init.lua"] = { records = "data.records", write_records = "data.write_records" },
 }

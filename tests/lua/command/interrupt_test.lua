@@ -66,11 +66,15 @@ end)
 
 -- What threads make when the process ends is neither waited for nor taken from under them.
 test("an interrupt ends a pipeline whose threads are at work", function(t)
-  local pipelines = { batches = "range(1e6):map { one, workers = 2 }:batch(1e5):prefetch(2)",
+  local pipelines = { quick = "range(1e9)", ahead = "range(1e9):map { same, workers = 2 }:prefetch(64)",
+                      ["on the script's thread"] = "range(1e9):map(same)",
+                      ["the script's own"] = "from_index { 1e9, same }:map(same)",
+                      batches = "range(1e6):map { one, workers = 2 }:batch(1e5):prefetch(2)",
                       ["in order"] = "range(1e6):map { one, workers = 2, on_error = 'skip' }:batch(1e5):prefetch(2)",
                       ["for ever"] = "range(8):map { endless, workers = 2 }:prefetch(2)" }
   for name, pipeline in pairs(pipelines) do
     local text, status, path = run(t, [[
+      local function same(s) return s end
       local function one() return { x = require("perigee").ones { 200, 200 } * 2 } end
       local function endless()
         local x = require("perigee").ones { 300, 300 }
@@ -78,7 +82,7 @@ test("an interrupt ends a pipeline whose threads are at work", function(t)
       end
       after(0.7)
       for _ in pg.data.]] .. pipeline .. [[:each() do end
-      print(one, endless, "not reached")
+      print(same, one, endless, "not reached")
     ]])
     t.equal(status, 130, name .. ": " .. text)
     t.ok(text:find(path .. ":%d+: interrupted"), text)

@@ -7,6 +7,8 @@ package.path = tests .. "/?.lua;" .. package.path
 
 local pg = require "perigee"
 local process = require "process"
+local native = require "perigee.native"
+local framing = require "perigee.events.records"
 local tar = require "perigee.data.records.tar"
 local data = pg.data
 
@@ -115,6 +117,80 @@ test("compressed records and shards by a pattern", function(t)
     for _, list in ipairs { files, named, tars } do
       for _, file in ipairs(list) do os.remove(file) end
     end
+  end)
+end)
+
+test("samples of shards are the same whatever threads read them, in batches and where passes go on", function(t)
+  local rows = {}
+  for i = 1, 40 do
+    rows[i] = { png = pg.full({ 3, 4, 3 }, i, { dtype = "uint8" }), cls = i, txt = ("t"):rep(i), json = { n = { i } } }
+  end
+  for _, ending in ipairs { ".tar", ".tgz" } do
+    with_path(ending, function(path)
+      data.write_records(path, rows)
+      for _, spec in ipairs { { png = "image", cls = "int64", txt = "bytes" },
+                              { png = { "image", channels = 1, size = 2 }, cls = "int64", json = "json" } } do
+        local expected
+        for threads = 0, 3 do
+          local ds = data.records { path, spec = spec, workers = threads > 0 and threads or nil }
+          ds = ds:shuffle { 8, seed = 2 }
+          local seen = {}
+          for i, s in ds:each() do
+            local n = s.cls:item()
+            seen[i] = n
+            t.equal({ s.png[1][1][1]:item(), s.txt or rows[n].txt, s.json and s.json.n[1] or n, s.__place__ },
+                    { n, rows[n].txt, n })
+          end
+          t.equal(#seen, 40)
+          expected = expected or seen
+          t.equal(seen, expected)
+          local pass = ds:each()
+          for _ = 1, 11 do pass() end
+          local state, rest = pass:state(), {}
+          pass:close()
+          for i, s in ds:each { from = state } do rest[i - 11] = s.cls:item() end
+          ds:epoch(state.epoch - 1)
+          local once = {}
+          for i, s in ds:each() do once[i] = s.cls:item() end
+          t.equal(#once, 40)
+          for i = 1, 29 do t.equal(rest[i], once[i + 11]) end
+          for _, b in ds:batch(16):prefetch(2):each() do t.equal(b.png:dim(), 4) end
+        end
+      end
+    end)
+  end
+end)
+
+test("skipping: samples, JSON and whole files that are damaged, plain and compressed", function(t)
+  local good, bad = { json = "[1]", txt = "good" }, { json = "[1", txt = "bad" }
+  for _, ending in ipairs { ".tar", ".tar.gz" } do
+    with_path(ending, function(path)
+      data.write_records(path, { good, bad, good, bad })
+      local spec = { json = "json", txt = "bytes" }
+      local e = t.raises(function() all(data.records { path, spec = spec }) end)
+      local place = path .. ": sample 2 (00000001) at byte 2048: field \"json\": "
+      t.ok(e.code == "data_loss" and e.message:find(place, 1, true), e.message)
+      for _, workers in ipairs { 0, 2 } do
+        local ds, skipped = data.records { path, spec = spec, on_error = "skip",
+                                           workers = workers > 0 and workers or nil }
+        t.equal({ #all(ds), #skipped }, { 2, 2 })
+        t.equal(skipped[2]:find(path .. ": sample 4 (00000003) at byte 6144: field \"json\": ", 1, true), 1)
+        for _, s in ds:each() do t.equal({ s.txt, s.json[1] }, { "good", 1 }) end
+      end
+    end)
+  end
+  with_path(".gz", function(path) -- damage in a compressed file of frames
+    local frames = framing.frame "one" .. framing.frame "two" .. framing.frame "three"
+    local function packed(text)
+      native.write(path, { "data" }, { native.host.from_bytes("test", text, native.dtypes.by_name.uint8, { #text }) })
+    end
+    packed(frames:sub(1, 19 + 13) .. "T" .. frames:sub(19 + 15) .. "torn")
+    local ds, skipped = data.records { path, folder .. "gzip.tfrecord", on_error = "skip" }
+    t.equal({ ds.size, #skipped }, { nil, 2 })
+    t.ok(skipped[1]:find(path .. ": record 4 at byte 59: the file ends inside of it", 1, true), skipped[1])
+    t.ok(skipped[2]:find(path .. ": record 2 at byte 19: wrong checksum of its content", 1, true), skipped[2])
+    local seen = all(ds)
+    t.equal({ seen[1].data, seen[2].data, #seen }, { "one", "three", 6 })
   end)
 end)
 

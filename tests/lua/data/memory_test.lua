@@ -58,3 +58,18 @@ test("passes leave nothing behind in the script's state", function(t)
   local after = kilobytes()
   t.ok(after <= before + 200, ("%d KB, then %d"):format(before, after))
 end)
+
+test("passes leave nothing behind in Lua", function(t)
+  local ds = data.range(3):map(function(s) return s end):prefetch(2)
+  local function heap_after(passes)
+    for _ = 1, passes do
+      for _ in ds:each() do end -- luacheck: ignore 542
+    end
+    collectgarbage()
+    collectgarbage()
+    return collectgarbage "count"
+  end
+  local before = heap_after(100)
+  local after = heap_after(1500)
+  t.ok(after < before + 40, ("%.0f KB, then %.0f"):format(before, after))
+end)

@@ -149,3 +149,23 @@ test("a clock and what waits by it agree", function(t)
   native.sleep(0.02)
   t.ok(native.clock() - begin >= 0.019) -- a signal may end it, but nothing here sends one
 end)
+
+test("rows of all sizes are gathered, in an order and with gaps between them", function(t)
+  local order = data.from_slices { i = pg.arange(70) }:shuffle { seed = 3 }
+  local at = {}
+  for step, s in order:each() do at[step] = s.i:item() end
+  for _, width in ipairs { 0, 1, 3, 8, 15, 16, 17, 31, 32, 33, 48, 100, 255, 256, 257, 1000 } do
+    local wide = pg.arange(70 * (width + 5)):reshape { 70, width + 5 }:remainder(251):to "uint8"
+    for _, x in ipairs { wide:narrow(2, 3, width), wide:narrow(2, 3, width):contiguous() } do
+      local ds, seen = data.from_slices { x = x }:shuffle { seed = 3 }:batch(33), 0
+      for _, b in ds:each() do
+        local rows = b.x.shape[1]
+        local list = {}
+        for k = 1, rows do list[k] = at[seen + k] end
+        t.ok(b.x:equal(x:index_select(pg.tensor(list, { dtype = "int64" }), 1)), width .. " bytes")
+        seen = seen + rows
+      end
+      t.equal(seen, 70)
+    end
+  end
+end)

@@ -113,7 +113,12 @@ test("packed sequences: there and back, and through layers", function(t)
   t.equal(back[1][{ { 1, 2 } }], x[1][{ { 1, 2 } }])
   t.equal(back[1][{ { 3, 5 } }], pg.full({ 3, 4 }, 7))
   t.equal(back[2], x[2])
-  t.ok(nn.utils.pad_packed_sequence(packed, { total_length = 9, batch_first = false }):has_shape { 9, 3, 4 })
+  local long = nn.utils.pad_packed_sequence(packed, { total_length = 9, batch_first = false, padding_value = 2 })
+  t.ok(long:has_shape { 9, 3, 4 })
+  t.equal(long[5][1], x[1][5])
+  t.equal(long[{ { 6, 9 } }], pg.full({ 4, 3, 4 }, 2))
+  t.equal(t.raises(function() nn.utils.pad_packed_sequence(packed, { total_length = 2 ^ 40 }) end).code,
+          "out_of_memory") -- what is padding needs no list of its rows
   local turned = nn.utils.pack_padded_sequence { x:transpose(1, 2), { 2, 5, 3 }, enforce_sorted = false,
                                                  batch_first = false }
   t.equal(turned.data, other.data)

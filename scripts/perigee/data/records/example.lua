@@ -8,103 +8,7 @@ local protobuf = require "perigee.events.protobuf"
 local words = native.words
 local example = {}
 
-local VARINT, DOUBLE, BYTES, FLOAT = 0, 1, 2, 5 -- kinds on the wire
-local KINDS = { "bytes", "float32", "int64" }
 local FIELDS = { bytes = 1, float32 = 2, int64 = 3 }
-local floor = math.floor
-
--- A length or a field's number, and where it ends; nil where there is none in front of `stop`.
-local function varint(text, at, stop)
-  local value, scale = 0, 1
-  for i = at, math.min(at + 9, stop) do
-    local byte = text:byte(i)
-    value, scale = value + byte % 128 * scale, scale * 128
-    if byte < 128 then return value, i + 1 end
-  end
-  return nil
-end
-
--- The field at a position: its number, its kind, its first and its last byte, and where the next begins.
-local function field_at(text, at, stop)
-  local word, first = varint(text, at, stop)
-  if not word then return nil end
-  local kind, last = word % 8, nil
-  if kind == BYTES then
-    local length
-    length, first = varint(text, first, stop)
-    last = length and first + length - 1
-  elseif kind == VARINT then
-    local _, behind = varint(text, first, stop)
-    last = behind and behind - 1
-  elseif kind == DOUBLE or kind == FLOAT then
-    last = first + (kind == DOUBLE and 7 or 3)
-  end
-  if not last or last > stop then return nil end
-  return floor(word / 8), kind, first, last, last + 1
-end
-
--- Calls see(number, kind, first, last) for the fields of a message; false where the bytes are none.
-local function each_field(text, at, stop, see)
-  while at <= stop do
-    local number, kind, first, last, behind = field_at(text, at, stop)
-    if not number or see(number, kind, first, last) == false then return false end
-    at = behind
-  end
-  return true
-end
-
--- Appends the numbers of one field of an Int64List, packed or single.
-local function int64s(text, first, last, values)
-  local n = #values
-  while first <= last do
-    n = n + 1
-    values[n], first = words.varint_at(text, first, last)
-    if not first then return false end
-  end
-end
-
-local function values_of(text, from, to, kind)
-  local values = {}
-  local whole = each_field(text, from, to, function(number, wire, first, last)
-    if number ~= 1 then return end
-    if kind == "bytes" then
-      if wire ~= BYTES then return false end
-      values[#values + 1] = text:sub(first, last)
-    elseif kind == "int64" then
-      if wire ~= VARINT and wire ~= BYTES then return false end
-      return int64s(text, first, last, values)
-    else -- as the bytes they are
-      if wire ~= FLOAT and wire ~= BYTES or (last - first + 1) % 4 > 0 then return false end
-      values[#values + 1] = text:sub(first, last)
-    end
-  end)
-  return whole and values or nil
-end
-
--- Where the features' lists are: name -> { kind, first, last }. nil where the bytes are no Example.
-local function survey(text)
-  local found = {}
-  local function feature(name, first, last)
-    return each_field(text, first, last, function(number, kind, from, to)
-      if KINDS[number] and kind ~= BYTES then return false end
-      if KINDS[number] then found[name] = { KINDS[number], from, to } end
-    end)
-  end
-  local function entry(number, kind, first, last)
-    if number ~= 1 then return end
-    local name, from, to = "", nil, nil
-    local whole = kind == BYTES and each_field(text, first, last, function(part, wire, a, b)
-      if part > 2 then return end
-      if wire ~= BYTES then return false end
-      if part == 1 then name = text:sub(a, b) else from, to = a, b end
-    end)
-    return whole and (not from or feature(name, from, to))
-  end
-  local whole = each_field(text, 1, #text, function(number, kind, first, last)
-    if number == 1 then return kind == BYTES and each_field(text, first, last, entry) end
-  end)
-  return whole and found or nil
-end
 
 local function count_of(shape)
   local count = 1
@@ -173,56 +77,38 @@ function example.rules(where, spec)
   return rules
 end
 
-local function make(rule, values, where)
-  if rule.dtype == "bytes" then
-    if rule.any or #rule.shape == 1 then return { unpack(values) } end
-    return values[1]
+-- The texts one behind the other, and where each ends, as tensors.
+local function text_tensors(where, list)
+  local ends, at = {}, 0
+  for i, text in ipairs(list) do
+    at = at + #text
+    ends[i] = at
   end
-  local dtype = native.dtypes.by_name[rule.dtype]
-  local bytes
-  if rule.dtype == "int64" then
-    bytes = words.int64s(values)
-  else -- of a file as they stand there, of a default as numbers
-    bytes = type(values[1]) == "number" and words.float32s(values) or table.concat(values)
-  end
-  return native.host.from_bytes(where, bytes, dtype, rule.any and { #bytes / dtype.bytes } or rule.shape)
+  local by_name = native.dtypes.by_name
+  return native.host.from_bytes(where, table.concat(list), by_name.uint8, { at }),
+         native.host.from_bytes(where, words.int64s(ends), by_name.int64, { #ends })
 end
 
----The fields of an Example; nil and what is wrong with it.
+---What the source of records takes of a spec.
 ---@param where string
----@param text string
----@param rules table of example.rules
----@return table? fields
----@return string? problem
-function example.parse(where, text, rules)
-  local found, sample = survey(text), {}
-  if not found then return nil, "it is no tf.train.Example" end
-  for name, rule in pairs(rules) do
-    local feature = found[name]
-    if not feature then
-      if not rule.default then
-        return nil, rule.any and ("it has no field %q"):format(name) or
-                    ("it has no field %q, and spec.%s no default"):format(name, name)
-      end
-      sample[name] = make(rule, rule.default, where)
-    else
-      if feature[1] ~= rule.dtype then
-        return nil, ("field %q is %s, expected %s"):format(name, feature[1], rule.dtype)
-      end
-      local values = values_of(text, feature[2], feature[3], feature[1])
-      if not values then return nil, ("field %q is damaged"):format(name) end
-      local count = #values
-      if rule.dtype == "float32" then count = #table.concat(values) / 4 end
-      if not rule.any and count ~= rule.count then
-        if count > 0 or not rule.default then
-          return nil, ("field %q has %d values, expected %d"):format(name, count, rule.count)
-        end
-        values = rule.default
-      end
-      sample[name] = make(rule, values, where)
+---@param spec? table
+function example.options(where, spec)
+  local own = { fields = {}, types = {}, shapes = {}, defaults = {}, default_ends = {}, raw = not spec }
+  local rules, names = example.rules(where, spec or {}), {}
+  for name in pairs(rules) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    local rule = rules[name]
+    own.fields[i], own.types[i] = name, rule.dtype
+    own.shapes[i] = rule.any and "any" or table.concat(rule.shape, ",")
+    if rule.default and rule.dtype == "bytes" then
+      own.defaults[name], own.default_ends[name] = text_tensors(where, rule.default)
+    elseif rule.default then
+      local bytes = rule.dtype == "int64" and words.int64s(rule.default) or words.float32s(rule.default)
+      own.defaults[name] = native.host.from_bytes(where, bytes, native.dtypes.by_name[rule.dtype], { #rule.default })
     end
   end
-  return sample
+  return own
 end
 
 -- The Feature of a value: a tensor, a string, or a list of strings. nil where it is none.

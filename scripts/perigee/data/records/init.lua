@@ -3,10 +3,11 @@
 -- pipeline and from one.
 
 local native = require "perigee.native"
-local reader = require "perigee.data.records.reader"
 local framed = require "perigee.data.records.framed"
 local shards = require "perigee.data.records.shards"
 local pipeline = require "perigee.data.pipeline"
+local elements = require "perigee.data.elements"
+local plugins = require "perigee.data.plugins"
 
 local READ, WRITE = "data.records", "data.write_records"
 
@@ -62,102 +63,81 @@ local read_records = native.signature(READ, {
     doc = "fields: of Examples name to dtype, or to { dtype, shape=, default= }; of archives ending to \"bytes\", " ..
       "\"int64\", \"json\", \"npy\" or \"image\", or to { kind, from=, default= }; without it all is bytes" },
   { "on_error", "string", named = true, default = "raise", choices = { "raise", "skip" },
-    doc = "what damaged records do; \"skip\" reads all files once to find them, but for compressed ones" } })
+    doc = "what damaged records do; \"skip\" reads all files once to find them" },
+  { "workers", "any", named = true, type = "integer|\"auto\"",
+    doc = "threads that read and parse; on the script's thread if not given" } })
 
--- What reads files of one kind, and says what is wrong with them.
-local function make_source(kind, rules, skips)
-  local self = { skipped = {} }
-  local function told(path, place, number, problem)
-    return ("%s: %s: %s"):format(path, kind.describe(place, number), problem)
+local function stage_of(name, options, shown) return plugins.parts.stage_of(READ, name, options, shown or "records") end
+
+local function check_there(paths)
+  for _, path in ipairs(paths) do
+    local file, problem = io.open(path, "rb")
+    if not file then native.raise("not_found", READ, tostring(problem)) end
+    file:close()
   end
-  -- A sample, or nil and the whole message.
-  function self.sample(path, file, place, number)
-    local sample, problem = kind.sample(READ, file, place, rules)
-    if sample then return sample end
-    return nil, told(path, place, number, problem)
-  end
-  -- Places in a file; what is damaged behind them is an error, or left out.
-  function self.index(path, file)
-    local found, place, problem = kind.index(file)
-    if place then
-      problem = told(path, place, #found + 1, problem)
-      if not skips then native.raise("data_loss", READ, problem) end
-    end
-    return found, problem
-  end
-  function self.skip(problem) self.skipped[#self.skipped + 1] = problem end
-  return self
 end
 
--- Records of plain files, by position.
-local function by_position(source, paths, open, skips, spec)
-  local files, places, numbers = {}, {}, {}
-  for _, path in ipairs(paths) do
-    local found, damage = source.index(path, open(path))
-    for number, place in ipairs(found) do
-      local problem
-      if skips then problem = select(2, source.sample(path, open(path), place, number)) end
-      if problem then
-        source.skip(problem)
-      else
-        local n = #places + 1
-        files[n], places[n], numbers[n] = path, place, number
-      end
-    end
-    if damage then source.skip(damage) end
+-- Where the records of all files are, as one tensor, and what is damaged; nil where some file is compressed.
+local function index(kind, paths, skips)
+  local stage = stage_of("record_index", { paths = paths, kind = kind.name, tell = skips })
+  local places, problems = {}, {}
+  for i = 1, #paths do
+    local found = native.data.stage_get(stage, i)
+    if found.packed then return nil end
+    places[i], problems[#problems + 1] = found.places, found.__problem__
   end
-  local what = pipeline.of_function("records", { paths, places, spec })
-  return pipeline.source { name = "records", count = #places, what = what, get = function(i)
-    local sample, problem = source.sample(files[i], open(files[i]), places[i], numbers[i])
-    if not sample then native.raise("data_loss", READ, problem) end
-    return sample
-  end }
+  return require("perigee").cat(places, 1), problems
+end
+
+local function with(options, more)
+  local all = {}
+  for k, v in pairs(options) do all[k] = v end
+  for k, v in pairs(more) do all[k] = v end
+  return all
+end
+
+-- What is wrong with a sample, or with what a function of the script makes of it; nil: nothing is.
+local function problem_of(sample, finish)
+  if sample.__problem__ or not finish then return sample.__problem__ end
+  local ok, problem = pcall(finish, sample)
+  if ok then return nil end
+  if not native.is_error(problem) or problem.code ~= "data_loss" then error(problem, 0) end
+  return (problem.message:gsub("^.-data%.records: ", ""))
+end
+
+-- Records of plain files, by position. With `skips` all are read once to find what is damaged.
+local function by_position(own, places, finish, skips, skipped)
+  if skips then
+    local stage, whole = stage_of("records", with(own, { places = places, tell = true })), {}
+    for i = 1, places:size(1) do
+      local problem = problem_of(native.data.stage_get(stage, i), finish)
+      if problem then skipped[#skipped + 1] = problem else whole[#whole + 1] = i - 1 end
+    end
+    if #whole < places:size(1) then
+      local pg = require "perigee"
+      places = pg.index_select(places, 1, pg.tensor(whole, { dtype = "int64", device = "cpu" }))
+    end
+  end
+  return plugins.parts.dataset_of(READ, "records", with(own, { places = places }), "records",
+                                  plugins.parts.shown("source", "records"))
 end
 
 -- Records of files of which some are compressed: one after the other, a file in memory at a time.
-local function one_by_one(kind, source, paths, skips, spec)
-  local what = pipeline.of_function("records", { paths, spec })
-  return pipeline.source { name = "records", what = what, pull = function()
-    local at, path, file, found, number = 0, nil, nil, {}, 0
-    local function close()
-      if file then file:close() end
-      file, at = nil, #paths
+local function one_by_one(own, finish, skips, skipped)
+  local shown = plugins.parts.shown("source", "records")
+  local function open(options)
+    return function() return stage_of("packed_records", options, shown) end
+  end
+  if skips then
+    local left_out, i = {}, 0
+    for _, sample in plugins.parts.in_order(open(with(own, { tell = true })), "records"):each() do
+      local problem = problem_of(sample, finish)
+      if problem then skipped[#skipped + 1], left_out[#left_out + 1] = problem, i end
+      i = i + 1
     end
-    local function next_file()
-      if file then file:close() end
-      at = at + 1
-      path, file = paths[at], nil
-      if not path then return false end
-      file = reader.plain(READ, path)
-      if kind.is_packed(file) then
-        file:close()
-        file = nil
-        local ok, made = pcall(reader.unpacked, READ, path)
-        if not ok and not (skips and native.is_error(made) and made.code == "data_loss") then error(made, 0) end
-        if not ok then source.skip((made.message:gsub("^[%w_.]+: ", ""))) end
-        file = ok and made or nil
-      end
-      found, number = {}, 0
-      if file then
-        local damage
-        found, damage = source.index(path, file)
-        if damage then source.skip(damage) end
-      end
-      return true
-    end
-    return function()
-      while true do
-        while number >= #found do
-          if not next_file() then return nil end
-        end
-        number = number + 1
-        local sample, problem = source.sample(path, file, found[number], number)
-        if sample then return sample end
-        if not skips then native.raise("data_loss", READ, problem) end
-        source.skip(problem)
-      end
-    end, close
-  end }
+    own = with(own, { left_out = require("perigee").tensor(left_out, { dtype = "int64", device = "cpu" }) })
+  end
+  return plugins.parts.in_order(open(own), "records", pipeline.of_function("records", own))
 end
 
 ---Records of files, as samples. TFRecord: { data = bytes }, or with spec the fields of tf.train.Example: "int64",
@@ -166,8 +146,7 @@ end
 ---are a sample, their endings its fields, and `__key__` the name; { "image", size=224 } takes options of image.load,
 ---{ "image", from="jpg;png" } the first ending that is there. Plain files are read by position; where some are
 ---compressed (gzip, or TensorFlow's ZLIB), records come one after the other, and a file is unpacked in memory at a
----time. With on_error="skip" the second result is a list of what was left out and why, of compressed files as passes
----come to it.
+---time. With on_error="skip" the second result is a list of what was left out and why.
 ---@return perigee.Dataset records
 ---@return string[] skipped
 local function records(...)
@@ -184,13 +163,25 @@ local function records(...)
   if type(o.path) ~= "string" and not native.is_plain(o.path) then
     native.raise("invalid_argument", READ, "path must be a string or a list, got " .. native.describe(o.path))
   end
-  local paths, open, skips = all_paths(o.path), reader.opener(READ), o.on_error == "skip"
-  local kind = kind_of_all(READ, paths)
-  local source = make_source(kind, o.spec and kind.rules(READ, o.spec), skips)
-  local spec, any_packed = o.spec or false, false
-  for _, path in ipairs(paths) do any_packed = any_packed or kind.is_packed(open(path)) end
-  if any_packed then return one_by_one(kind, source, paths, skips, spec), source.skipped end
-  return by_position(source, paths, open, skips, spec), source.skipped
+  local paths, skips, skipped = all_paths(o.path), o.on_error == "skip", {}
+  local kind, workers = kind_of_all(READ, paths), elements.check_workers(READ, o.workers)
+  local own, finish = kind.rules(READ, o.spec)
+  own.paths, own.kind, own.placed = paths, kind.name, finish ~= nil
+  check_there(paths)
+  local places, problems = index(kind, paths, skips)
+  local ds
+  if places then
+    skipped = problems
+    ds = by_position(own, places, finish, skips, skipped)
+  else
+    ds = one_by_one(own, finish, skips, skipped)
+  end
+  if finish then
+    ds = ds:map { finish, workers = o.workers }
+  elseif workers then
+    elements.on_threads(ds, o.workers, workers)
+  end
+  return ds, skipped
 end
 
 local read_write = native.signature(WRITE, {

@@ -1,12 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- WebDataset's shards: tar archives in which files of one name, up to its first dot, are one sample, and what follows
--- the dot is the name of a field. A place is a list of such files.
+-- WebDataset's shards: what a sample is in one, and what a spec asks for. The source of records reads them.
 
 local native = require "perigee.native"
-local reader = require "perigee.data.records.reader"
 local tar = require "perigee.data.records.tar"
 
-local shards = { finish = tar.FINISH, is_packed = reader.is_gzip }
+local shards = { name = "tar", finish = tar.FINISH }
 
 local KINDS = { bytes = true, int64 = true, json = true, npy = true, image = true }
 local IMAGES = { jpg = true, jpeg = true, png = true, webp = true }
@@ -14,40 +12,30 @@ local OPTIONS = { from = true, default = true }
 
 local function refuse(where, text, hint) native.raise("invalid_argument", where, text, hint) end
 
-function shards.describe(place, number)
-  return ("sample %d (%s) at byte %d"):format(number, tostring(place.key):sub(1, 80), place.at)
+-- Options of image.load that the source takes, and those that need more.
+local COUNTS = { channels = true, scale = true, max_pixels = true }
+local MORE = { crop = true, size = true, filter = true, draft = true }
+
+local function is_more(options)
+  return options.crop ~= nil or options.size ~= nil
 end
 
--- A file's sample and field; nil of one that belongs to none.
-local function parts_of(name)
-  local folder, file = name:match "^(.*/)([^/]*)$"
-  folder, file = folder or "", file or name
-  if file:find "^__.*__$" then return nil end -- about the archive
-  local key, field = file:match "^([^.]+)%.(.+)$"
-  if key then return folder .. key, field:lower() end
-end
-
----The samples of an archive. Behind them: the place of what is damaged, and how.
-function shards.index(file)
-  local list, last = {}, nil
-  local at, problem = tar.each(file, function(name, data, size)
-    local key, field = parts_of(name)
-    if not key then return nil end
-    if not last or last.key ~= key then
-      last = { key = key, at = data - 512, fields = {} }
-      list[#list + 1] = last
+local function check_picture(what, options)
+  for key, v in pairs(options) do
+    if not COUNTS[key] and not MORE[key] then
+      refuse(("%s has an unknown option %q"):format(what, tostring(key)), "image.load's are known, from and default")
     end
-    if last.fields[field] then last.twice = field end
-    last.fields[field] = { data, size }
-  end)
-  if not at then return list end
-  -- The sample that is being read may lack fields.
-  if last and last.at <= at then list[#list] = nil end
-  return list, { at = at, key = last and last.key or "none" }, problem
+    if COUNTS[key] and (type(v) ~= "number" or v % 1 ~= 0 or v < 1) then
+      refuse(("%s: %s must be a count, got %s"):format(what, key, native.describe(v)))
+    end
+  end
+  if options.channels and options.channels > 4 then
+    refuse(("%s: channels must be 1, 2, 3 or 4, got %d"):format(what, options.channels))
+  end
 end
 
----Checks a spec: field -> what it becomes, or { what, from=, default= } and options of image.load.
-function shards.rules(where, spec)
+-- Checks a spec: field -> what it becomes, or { what, from=, default= } and options of image.load.
+local function rules_of(where, spec)
   local rules = {}
   for name, given in pairs(spec) do
     local row = type(given) == "string" and { given } or given
@@ -72,58 +60,71 @@ function shards.rules(where, spec)
       refuse(where, ("%s: from must be a string such as \"jpg;png\", got %s"):format(what, native.describe(row.from)))
     end
     for field in (row.from or name):gmatch "[^;]+" do rule.from[#rule.from + 1] = field:lower() end
+    if rule.kind == "image" then check_picture(what, rule.options) end
     rules[name] = rule
   end
   return rules
 end
 
-local decoders = {}
-function decoders.bytes(_, bytes) return bytes end
-function decoders.int64(_, bytes, where)
-  local digits = bytes:match "^%s*(%-?%d+)%s*$"
-  local number = digits and tonumber(digits)
-  if not number or math.abs(number) > 2 ^ 53 then return nil, "no whole number" end
-  return native.host.from_bytes(where, native.words.int64s { number }, native.dtypes.by_name.int64, {})
-end
-function decoders.json(_, bytes) return require("perigee").json.decode(bytes) end
-function decoders.npy(_, bytes, where) return native.read_bytes(bytes, ".npy", nil, where).data end
-function decoders.image(rule, bytes)
-  local options = { bytes }
-  for key, v in pairs(rule.options) do options[key] = v end
-  return require("perigee").image.load(options)
-end
-
-local function found_field(place, rule)
-  for _, field in ipairs(rule.from) do
-    if place.fields[field] then return field, place.fields[field] end
-  end
-end
-
----The sample at a place, or nil and what is wrong.
-function shards.sample(where, file, place, rules)
-  if place.twice then return nil, ("it has the field %q twice"):format(place.twice) end
-  local sample = { __key__ = place.key }
-  if not rules then
-    for field, at in pairs(place.fields) do sample[field] = file:read(at[1], at[2]) end
+-- What a function of the script, which may run on workers, makes of samples where the source alone does not: JSON,
+-- pictures that are cropped or resized, and what stands for fields that are missing.
+local function finisher(rules)
+  return function(sample)
+    local pg, errors = require "perigee", require "perigee.native"
+    local place = sample.__place__
+    sample.__place__ = nil
+    for name, rule in pairs(rules) do
+      local value, ok, made = sample[name], true, sample[name]
+      if value == nil then
+        made = rule.default
+      elseif rule.kind == "json" then
+        ok, made = pcall(pg.json.decode, value)
+      elseif rule.kind == "image" then
+        local options = { value }
+        for key, v in pairs(rule.options) do options[key] = v end
+        ok, made = pcall(pg.image.load, options)
+      end
+      if not ok then
+        if not errors.is_error(made) then error(made, 0) end
+        errors.raise("data_loss", "data.records", ("%s: field %q: %s"):format(place, rule.field,
+                     (made.message:gsub("^[%w_.]+: ", ""))))
+      end
+      sample[name] = made
+    end
     return sample
   end
-  for name, rule in pairs(rules) do
-    local field, at = found_field(place, rule)
-    if field then
-      local ok, value, problem = pcall(decoders[rule.kind], rule, file:read(at[1], at[2]), where)
-      if not ok then
-        if not native.is_error(value) then error(value, 0) end
-        value, problem = nil, (value.message:gsub("^[%w_.]+: ", ""))
-      end
-      if value == nil then return nil, ("field %q: %s"):format(field, problem) end
-      sample[name] = value
-    elseif rule.default ~= nil then
-      sample[name] = rule.default
-    else
-      return nil, ("it has no field %q, and spec.%s no default"):format(table.concat(rule.from, ";"), name)
+end
+
+local function option_lines(options)
+  local lines = {}
+  for key, v in pairs(options) do
+    if COUNTS[key] then lines[#lines + 1] = ("%s=%.0f"):format(key, v) end
+  end
+  table.sort(lines)
+  return table.concat(lines, "\n")
+end
+
+---What the source of records takes of a spec, and a function that finishes its samples, or nil.
+---@param where string
+---@param spec? table
+function shards.rules(where, spec)
+  local own = { fields = {}, types = {}, from = {}, codec_options = {}, optional = {}, raw = not spec }
+  local rules, names, rest = rules_of(where, spec or {}), {}, {}
+  for name in pairs(rules) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    local rule = rules[name]
+    local in_lua = rule.kind == "json" or rule.kind == "image" and is_more(rule.options)
+    own.fields[i], own.types[i] = name, in_lua and "bytes" or rule.kind
+    own.from[i] = table.concat(rule.from, ";")
+    own.codec_options[i] = rule.kind == "image" and not in_lua and option_lines(rule.options) or ""
+    if rule.default ~= nil then own.optional[#own.optional + 1] = name end
+    if in_lua or rule.default ~= nil then
+      rest[name] = { kind = in_lua and rule.kind or "whole", default = rule.default, options = rule.options,
+                     field = #rule.from == 1 and rule.from[1] or name }
     end
   end
-  return sample
+  return own, next(rest) and finisher(rest) or nil
 end
 
 -- The bytes of a file that another function writes.

@@ -132,8 +132,8 @@ function M.lengths_of(packed)
 end
 
 ---The sequences padded with `value`: [N, T, ...], or with batch_first=false [T, N, ...].
-function M.pad(packed, batch_first, value, steps)
-  local lengths, data, places = M.lengths_of(packed), packed.data, nil
+function M.pad(packed, batch_first, value, all_steps)
+  local lengths, data, places, steps = M.lengths_of(packed), packed.data, nil, #packed.sizes
   local total, count, rows, starts = data:size(1), packed.sizes[1], {}, {}
   if packed.unsorted_indices then places = packed.unsorted_indices:totable() end
   local sum = 0
@@ -152,7 +152,11 @@ function M.pad(packed, batch_first, value, steps)
   local padding = pg().full(shape, value, { dtype = data.dtype, device = data.device })
   local flat = pg().cat { data, padding, axis = 1 }:index_select(1, index_tensor(rows, data.device))
   table.remove(shape, 1)
-  return flat:reshape(batch_first and count or steps, batch_first and steps or count, unpack(shape))
+  local padded = flat:reshape(batch_first and count or steps, batch_first and steps or count, unpack(shape))
+  if all_steps == steps then return padded end
+  local behind, axis = padded.shape, batch_first and 2 or 1
+  behind[axis] = all_steps - steps
+  return pg().cat { padded, pg().full(behind, value, { dtype = data.dtype, device = data.device }), axis = axis }
 end
 
 -- ---- nn.utils ----
