@@ -13,7 +13,7 @@ local HEAD = [[
 ]]
 
 -- Modules whose functions stand in files of their own, `perigee_NAME.lua`: LuaLS skips files of more than 500 KB.
-local APART = { image = true, nn = true }
+local APART = { data = true, image = true, nn = true }
 
 local KEYWORDS = {}
 for word in ([[and break do else elseif end false for function goto if in local nil not or repeat return then true until
