@@ -9,17 +9,9 @@ package.path = here .. "?.lua;" .. package.path
 local pg = require "perigee"
 local native = require "perigee.native"
 local fuses = require "fusing"()
+local generator = require("draws").generator -- not of numbers that are compared
 
 local INF, NAN = math.huge, 0 / 0
-
--- A generator of its own: what is drawn must not depend on what is computed.
-local function generator(seed)
-  local state = seed * 2654435761 % 4294967296
-  return function(n)
-    state = (state * 1664525 + 1013904223) % 4294967296
-    return math.floor(state / 65536) % n + 1
-  end
-end
 
 local function number_text(x) return x ~= x and "nan" or ("%.17g"):format(tonumber(x)) end
 local function text(v)
@@ -63,8 +55,6 @@ local function compare(name, make, fn, calls)
   end
   return step
 end
-
-
 
 test("a chain is one kernel", function(t)
   t.uncompiled()

@@ -8,17 +8,10 @@ package.path = here .. "?.lua;" .. package.path
 
 local pg = require "perigee"
 local _, fuses = require "fusing"()
+local generator = require("draws").generator -- not of numbers that are compared
 
 local INF, NAN = math.huge, 0 / 0
 local FLOATS = { "float32", "bfloat16", "float16", "float64" }
-
-local function generator(seed)
-  local state = seed * 2654435761 % 4294967296
-  return function(n)
-    state = (state * 1664525 + 1013904223) % 4294967296
-    return math.floor(state / 65536) % n + 1
-  end
-end
 
 local function text(x)
   if not pg.is_tensor(x) then return tostring(x) end

@@ -2,23 +2,17 @@
 -- Random programs, compiled and not: what they return, leave in tensors and gradients, and raise must be the same.
 -- PERIGEE_PROGRAMS says how many; PERIGEE_PROGRAM runs the one of that number.
 
+local here = debug.getinfo(1, "S").source:match("^@(.*)lua/compile/[^/]*$") or "../../"
+package.path = here .. "?.lua;" .. package.path
+
 local pg = require "perigee"
+local generator = require("draws").generator -- not of numbers that are compared
 
 local CALLS = 7
-
--- A generator of its own: the programs' random numbers are part of what is compared.
-local function generator(seed)
-  local state = seed * 2654435761 % 4294967296
-  return function(n)
-    state = (state * 1664525 + 1013904223) % 4294967296
-    return math.floor(state / 65536) % n + 1
-  end
-end
 
 local unary = { "relu", "tanh", "sigmoid", "exp", "neg", "abs", "square", "clone", "detach", "contiguous" }
 local binary = { "add", "sub", "mul", "maximum", "div" }
 local in_place = { "add_", "mul_", "sub_" }
-
 
 -- One instruction: a function of the state { values, params, i, seen }.
 local instructions = {

@@ -7,6 +7,7 @@ package.path = here .. "?.lua;" .. package.path
 
 local pg = require "perigee"
 local fuses = require "fusing"()
+local generator = require("draws").generator -- not of numbers that are compared
 
 local function number_text(x) return x ~= x and "nan" or ("%.17g"):format(tonumber(x)) end
 local function text(v)
@@ -216,14 +217,6 @@ test("anomalies are told of by the node that makes them", function(t)
 end)
 
 -- ---- random graphs ----
-
-local function generator(seed)
-  local state = seed * 2654435761 % 4294967296
-  return function(n)
-    state = (state * 1664525 + 1013904223) % 4294967296
-    return math.floor(state / 65536) % n + 1
-  end
-end
 
 local unary = { "relu", "tanh", "sigmoid", "exp", "neg", "abs", "square", "clone", "contiguous" }
 local binary = { "add", "sub", "mul", "maximum", "div", "minimum" }

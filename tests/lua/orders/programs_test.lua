@@ -3,16 +3,12 @@
 -- of the rule, written down here a second time. PERIGEE_PROGRAMS says how many; PERIGEE_PROGRAM runs the one of that
 -- number.
 
+local here = debug.getinfo(1, "S").source:match("^@(.*)lua/orders/[^/]*$") or "../../"
+package.path = here .. "?.lua;" .. package.path
+
 local pg = require "perigee"
 local native = require "perigee.native"
-
-local function generator(seed)
-  local state = seed * 2654435761 % 4294967296
-  return function(n)
-    state = (state * 1664525 + 1013904223) % 4294967296
-    return math.floor(state / 65536) % n + 1
-  end
-end
+local generator = require("draws").generator -- not of numbers that are compared
 
 local FLOATS = { "float32", "float64", "bfloat16", "float16" }
 local WHOLE = { "int64", "int32", "int16", "int8", "uint8" }
