@@ -45,9 +45,8 @@ local cases = {
   end,
   products = function()
     local list = { x:matmul(w:transpose(1, 2)), x:to("float64"):matmul(w:to("float64"):transpose(1, 2)) }
-    for _, dtype in ipairs { "float32", "bfloat16", "float16" } do
-      for _, slope in ipairs(slopes(pg.linear, x:to(dtype), w:to(dtype))) do list[#list + 1] = slope end
-    end
+    -- Those of 16 bits are oneDNN's to share out where the processor has arithmetic for them: thread_bits_test has those.
+    for _, slope in ipairs(slopes(pg.linear, x, w)) do list[#list + 1] = slope end
     return list
   end,
   convolutions = function()
