@@ -45,7 +45,8 @@ local cases = {
   end,
   products = function()
     local list = { x:matmul(w:transpose(1, 2)), x:to("float64"):matmul(w:to("float64"):transpose(1, 2)) }
-    -- Those of 16 bits are oneDNN's to share out where the processor has arithmetic for them: thread_bits_test has those.
+    -- Those of 16 bits are oneDNN's to share out where the processor has arithmetic for them: thread_bits_test has
+    -- those.
     for _, slope in ipairs(slopes(pg.linear, x, w)) do list[#list + 1] = slope end
     return list
   end,
