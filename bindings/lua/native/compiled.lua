@@ -126,7 +126,7 @@ function M.call(self, scope, by, fn, ...)
   return finish(self, noting, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
 end
 
----Calls from now on may be frozen: see freeze.
+---Calls from now on may be frozen: see call_to_freeze.
 function M.freezes(self) C.pgc_compiled_freezes(self.native) end
 
 ---M.call, where the call that it makes may be frozen. results(...): the tensors among what the function answers, a

@@ -60,9 +60,7 @@ Frozen* Compiled::freeze(Tensor* const* arguments, uint32_t argument_count, Tens
   if (!last_why_.empty()) fail_to_freeze(last_why_);
   if (empty) fail_to_freeze("it computes nothing");
   Plan& plan = *plans_.front();
-  if (!plan.barred.empty()) {
-    fail_to_freeze(plan.barred);
-  }
+  if (!plan.barred.empty()) fail_to_freeze(plan.barred);
   frozen->plan = std::move(plans_.front());
   plans_.pop_front();
   frozen->plan->after.clear();

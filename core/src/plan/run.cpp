@@ -518,7 +518,6 @@ struct Runner::Frame {
       list[i].signature = k.signature.get();
       list[i].attrs = k.bytes;
       list[i].joins = k.signature->how != How::view && step.bound_count == 0 && step.write_count == 0;
-      for (const PreparedRun::Write& w : p.writes_of(step)) list[i].joins &= p.inputs(step)[w.input] == none;
     }
     return list;
   }

@@ -13,21 +13,7 @@ local generator = require("draws").generator -- not of numbers that are compared
 
 local INF, NAN = math.huge, 0 / 0
 
-local function number_text(x) return x ~= x and "nan" or ("%.17g"):format(tonumber(x)) end
-local function text(v)
-  if type(v) == "table" and not pg.is_tensor(v) then
-    local parts = {}
-    for i, x in ipairs(v) do parts[i] = text(x) end
-    return "{" .. table.concat(parts, "; ") .. "}"
-  elseif not pg.is_tensor(v) then
-    return type(v) == "number" and number_text(v) or tostring(v)
-  end
-  local parts = { v.dtype, table.concat(v.shape, "x") }
-  for _, x in ipairs(v:reshape { -1 }:totable()) do
-    parts[#parts + 1] = type(x) == "boolean" and tostring(x) or number_text(x)
-  end
-  return table.concat(parts, " ")
-end
+local text = require "bits"
 
 -- Calls fn(i, ...) as it is and compiled, each on inputs of its own, and demands the same results and the same inputs
 -- afterwards. Answers the compiled function.

@@ -9,14 +9,7 @@ local pg = require "perigee"
 local fuses = require "fusing"()
 local generator = require("draws").generator -- not of numbers that are compared
 
-local function number_text(x) return x ~= x and "nan" or ("%.17g"):format(tonumber(x)) end
-local function text(v)
-  local parts = { v.dtype, table.concat(v.shape, "x") }
-  for _, x in ipairs(v:reshape { -1 }:totable()) do
-    parts[#parts + 1] = type(x) == "boolean" and tostring(x) or number_text(x)
-  end
-  return table.concat(parts, " ")
-end
+local text = require "bits"
 
 -- Runs a graph with and without joining, with the same numbers drawn, and demands the same results, errors and
 -- variables. Answers the session that joins, and the plan of its last run.
