@@ -41,6 +41,7 @@ local function compiles_once(call)
     elseif what == "abort" and started[trace] == loop then aborted[#aborted + 1] = tostring(reason or code) end
   end
   jit.flush() -- what other tests' traces make of the functions on the way
+  jit.opt.start "hotloop=56" -- LuaJIT's default: all counters start anew, penalties of others that share one too
   jit.attach(watch, "trace")
   local ok, problem = pcall(loop, call)
   jit.attach(watch)
@@ -48,7 +49,7 @@ local function compiles_once(call)
   return whole, table.concat(aborted, ", ")
 end
 
--- In a process that has run for long, a loop's turn may come late. What keeps it from being compiled does so always.
+-- A counter is shared by whatever has its place among 64. What keeps a loop from being compiled does so always.
 local function compiles(call)
   local whole, reasons
   for _ = 1, 3 do
