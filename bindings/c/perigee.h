@@ -159,6 +159,22 @@ PGC_API int32_t pgc_profile_end(int64_t begin, uint32_t kind, const char *name);
 /* Where the last operator of this thread was called from: the line of all that was noted since it began, a text of
  * pgc_interned. */
 PGC_API void pgc_profile_place(const char *interned);
+/* The same for less, for front ends whose compiler specialises code by what calls it: such code calls pgc_profile_site
+ * from one address for one place, and is answered by that address. pgc_profile_sites forgets all and begins (0: ends)
+ * that for this thread; it must be called by the front end's interpreter, as its calls are told from those of compiled
+ * code by where they return to. */
+PGC_API int32_t pgc_profile_sites(int32_t on);
+/* There is new machine code, and what was there is no longer. `fixed`: all that it asks for from one address lies at one
+ * place of the script; else its addresses are never known. */
+PGC_API int32_t pgc_profile_code(const void *begin, uint64_t size, int32_t fixed);
+/* 1: the last operator was called from the known place of this call in layer number `layer`, and has it now. 0: that is
+ * not known, and the next pgc_profile_place of this thread tells it. */
+PGC_API int32_t pgc_profile_site(int32_t layer);
+/* Before pgc_profile_place: what it tells holds once only. */
+PGC_API void pgc_profile_unsure(void);
+/* While the interpreter writes down what is to be compiled: the place of its next pgc_profile_site, which then answers 1,
+ * so that compiled code takes that way; NULL: it is not known, and is answered as ever. */
+PGC_API void pgc_profile_offer(const char *interned);
 
 /* ---- devices and memory ---- */
 PGC_API int32_t pgc_find_device(const char *name, int32_t *device); /* "cpu", "sim:1", "/gpu:0", "/device:GPU:1" */

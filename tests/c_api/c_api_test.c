@@ -260,6 +260,72 @@ static void test_fork(void) {
   pgc_release(x);
 }
 
+/* Code that asks from one address each: by a call, not by a jump. */
+#define CODE_SIZE 255
+__attribute__((noinline, aligned(CODE_SIZE + 1))) static int32_t ask_here(int32_t layer) {
+  int32_t answer = pgc_profile_site(layer);
+  __asm__ volatile("" : "+r"(answer));
+  return answer;
+}
+__attribute__((noinline, aligned(CODE_SIZE + 1))) static int32_t ask_there(int32_t layer) {
+  int32_t answer = pgc_profile_site(layer);
+  __asm__ volatile("" : "+r"(answer));
+  return answer;
+}
+static const char* origin_of_last(uint32_t neg, pgc_tensor* x, int32_t (*ask)(int32_t), int32_t layer) {
+  const pgc_profile_record* records = NULL;
+  uint64_t count = 0, lost = 0;
+  pgc_tensor* made = NULL;
+  CHECK(pgc_call1(neg, x, NULL, &made) == PG_OK);
+  if (ask != NULL) CHECK(ask(layer) == 1);
+  pgc_release(made);
+  CHECK(pgc_profile_stop(&records, &count, &lost) == PG_OK && lost == 0);
+  const char* origin = NULL;
+  for (uint64_t i = 0; i < count; i++)
+    if (records[i].kind == PGC_PROFILE_OP) origin = records[i].origin;
+  CHECK(pgc_profile_start(100) == PG_OK);
+  return origin;
+}
+
+static void test_sites(void) {
+  const float value = 1;
+  const char *one = pgc_interned("a.lua:1"), *two = pgc_interned("a.lua:2");
+  uint32_t neg = 0;
+  CHECK(pgc_find_op("neg", &neg) == PG_OK);
+  pgc_tensor* x = tensor(PG_F32, 1, &value, cpu);
+  CHECK(ask_here(0) == 0); /* nobody knows of sites */
+  CHECK(pgc_profile_start(100) == PG_OK && pgc_profile_sites(1) == PG_OK);
+  CHECK(ask_here(0) == 0);
+  pgc_profile_place(one);
+  CHECK(ask_here(0) == 0); /* nothing said that this is compiled code */
+  CHECK(pgc_profile_code((const void*)(uintptr_t)ask_here, CODE_SIZE, 1) == PG_OK);
+  CHECK(pgc_profile_code((const void*)(uintptr_t)ask_there, CODE_SIZE, 0) == PG_OK);
+  CHECK(ask_here(0) == 0);
+  pgc_profile_unsure();
+  pgc_profile_place(one);
+  CHECK(ask_here(0) == 0);
+  pgc_profile_place(one);
+  CHECK(origin_of_last(neg, x, ask_here, 0) == one);
+  CHECK(ask_here(5) == 0); /* in another layer */
+  pgc_profile_place(two);
+  CHECK(origin_of_last(neg, x, ask_here, 5) == two);
+  CHECK(origin_of_last(neg, x, ask_here, 0) == one);
+  CHECK(origin_of_last(neg, x, NULL, 0) == NULL);
+  CHECK(ask_there(0) == 0); /* its address serves many places */
+  pgc_profile_place(one);
+  CHECK(ask_there(0) == 0);
+  CHECK(pgc_profile_code((const void*)(uintptr_t)ask_here, CODE_SIZE, 1) == PG_OK); /* compiled anew */
+  CHECK(ask_here(0) == 0);
+  pgc_profile_place(two);
+  CHECK(origin_of_last(neg, x, ask_here, 0) == two);
+  pgc_profile_offer(one); /* for the interpreter, which called pgc_profile_sites: not for others */
+  CHECK(ask_there(1) == 0);
+  CHECK(pgc_profile_sites(0) == PG_OK);
+  CHECK(ask_here(0) == 0);
+  pgc_profile_drop();
+  pgc_release(x);
+}
+
 int main(int count, char** arguments) {
   if (count > 1) CHECK(pgc_add_plugin_path(arguments[1]) == PG_OK);
   CHECK(pgc_version()[0] != 0);
@@ -272,6 +338,7 @@ int main(int count, char** arguments) {
   test_nothing();
   test_files();
   test_settings();
+  test_sites();
   test_fork();
   const float one = 1;
   int64_t count_of_one = 1;

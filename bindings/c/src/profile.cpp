@@ -9,6 +9,7 @@
 
 #include "api.hpp"
 #include "device/activity.hpp"
+#include "profile_place.hpp"
 
 using namespace perigee;
 using namespace perigee::api;
@@ -51,6 +52,25 @@ void check_mine(const LastProfile& k) {
 }
 
 }  // namespace
+
+namespace perigee::api {
+
+void place_last(const char* known) {
+  ambient().origin = nullptr;
+  LastProfile& k = last_profile();
+  if (!is_mine(k)) return;  // of what follows nothing is touched by another thread
+  Profile& mine = k.session->first();
+  const uint64_t end = mine.count() + mine.lost();
+  // Nothing from before the last call: an operator that a compiled function only matched has noted nothing itself.
+  const uint64_t first = std::max(end - mine.count(), std::exchange(k.placed, end));
+  uint64_t i = end;
+  while (i > first && mine.at(i - 1).kind != ProfileKind::op) i--;  // memory that was given back since
+  if (i == first) return;
+  for (const int64_t begin = mine.at(i - 1).begin; i > first && mine.at(i - 1).begin >= begin; i--)
+    mine.at(i - 1).origin = known;
+}
+
+}  // namespace perigee::api
 
 int32_t pgc_profile_start(uint64_t capacity) {
   return run("profile", [&] {
@@ -112,19 +132,8 @@ const char* pgc_profile_thread(uint32_t thread) {
 }
 
 void pgc_profile_place(const char* known) {
-  constexpr uint64_t kBehind = 64;  // records of memory that may have been given back since
-  ambient().origin = nullptr;
-  LastProfile& k = last_profile();
-  if (!is_mine(k)) return;  // of what follows nothing is touched by another thread
-  Profile& mine = k.session->first();
-  const uint64_t end = mine.count() + mine.lost();
-  // Nothing from before the last call: an operator that a compiled function only matched has noted nothing itself.
-  const uint64_t first = std::max(end - mine.count(), std::exchange(k.placed, end));
-  uint64_t i = end;
-  while (i > first && end - i < kBehind && mine.at(i - 1).kind != ProfileKind::op) i--;
-  if (i == first || mine.at(i - 1).kind != ProfileKind::op) return;
-  for (const int64_t begin = mine.at(i - 1).begin; i > first && mine.at(i - 1).begin >= begin; i--)
-    mine.at(i - 1).origin = known;
+  remember_site(known);
+  place_last(known);
 }
 
 int64_t pgc_profile_time(void) { return monotonic_ns(); }

@@ -33,6 +33,7 @@ local function is_own(source)
   end
   return false
 end
+jit.off(is_own) -- native/sites.lua calls it where no compiled code may run
 M.is_own_source = is_own
 
 local function frame_name(info)

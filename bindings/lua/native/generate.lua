@@ -50,7 +50,8 @@ local issue = [[
   end
 ]]
 
--- A profile is told the line behind the operator: LuaJIT interprets what follows such a look in the same function.
+-- A profile is told the line behind the operator: where that needs a look at the stack, LuaJIT interprets what follows
+-- it in the same function.
 local noted = "  if origins.after then origins.note_after() end\n"
 local give = { [false] = "  local made = wrap(out[0])\n" .. noted .. "  return made\n",
                [true] = "  release(out[0])\n" .. noted .. "  return x\n" }

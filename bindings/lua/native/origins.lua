@@ -6,6 +6,7 @@
 local ffi = require "ffi"
 local errors = require "perigee.native.errors"
 local scopes = require "perigee.native.scopes"
+local sites = require "perigee.native.sites"
 
 ---`before`: somebody wants lines before operators run: pg.config.set, or a graph that is being recorded. `after`: a
 ---profile does, behind them. `on`: any of these: what is no operator's own function notes before it calls. `layers`:
@@ -94,8 +95,9 @@ end
 local function is_near(near, line) return (";" .. near):gsub(";%./", ";"):find(";" .. line .. ";", 1, true) ~= nil end
 
 -- ---- in a profile ----
--- The line must cost less than an operator, so our executable looks it up (src/lines.hpp) for each line of the script
--- in each call of layers, and what it does not know is looked for here. In another host all is.
+-- The line must cost less than an operator, so the library knows it by the address that compiled code asks from
+-- (sites). Where it does not, our executable looks it up (src/lines.hpp) for each line of the script in each call of
+-- layers, and what that does not know is looked for here. In another host all is.
 
 local seek = package.loaded["perigee.native.lines"]
 
@@ -103,6 +105,7 @@ local seek = package.loaded["perigee.native.lines"]
 local profiled
 local layer_count
 local spent -- seconds that looking for lines here has taken, which is not what a profile is about
+local walks -- of the stack, by our executable
 
 local function address(pointer) return tonumber(ffi.cast("uintptr_t", ffi.cast("const void *", pointer))) end
 
@@ -119,7 +122,11 @@ local function place_slowly()
   local begin = C.pgc_profile_time()
   local line, path = errors.script_line() or "?", errors.layer_path and errors.layer_path() or nil
   local place = C.pgc_interned(path and line .. " in " .. path or line)
-  if seek and is_called_here() then seek.remember(address(place)) end
+  if not is_called_here() then
+    C.pgc_profile_unsure()
+  elseif seek then
+    seek.remember(address(place))
+  end
   spent = spent + tonumber(C.pgc_profile_time() - begin) * 1e-9
   return place
 end
@@ -128,14 +135,22 @@ local note -- what M.note is without a profile
 local function note_profiled()
   if M.before then note() end
   told = nil -- tell() knows nothing of it
+  walks = walks + 1
   if not seek or seek.put(profiled.number) then C.pgc_put_origin(place_slowly()) end
 end
 
 ---The last operator was called from here.
 function M.note_after()
   told = nil -- the core has been told of no line for what follows
-  if not seek or seek.place(profiled.number) then C.pgc_profile_place(place_slowly()) end
+  if C.pgc_profile_site(profiled.number) == 0 then
+    walks = walks + 1
+    if not seek or seek.place(profiled.number) then C.pgc_profile_place(place_slowly()) end
+  end
 end
+
+-- What note_after would be told, for the library.
+local function offer() seek.offer(profiled.number) end
+jit.off(offer)
 
 -- Seconds that finding a known line takes.
 local function cost_of_finding()
@@ -146,23 +161,28 @@ end
 
 ---Operators are noted with lines and layers from now on.
 function M.begin_profile()
-  profiled, layer_count, spent = { number = 0, children = setmetatable({}, { __mode = "k" }) }, 0, 0
-  if seek then seek.start(errors.is_own_source, address(C.pgc_profile_place), address(C.pgc_put_origin)) end
+  profiled, layer_count = { number = 0, children = setmetatable({}, { __mode = "k" }) }, 0
+  spent, walks = 0, 0
+  if seek then
+    seek.start(errors.is_own_source, address(C.pgc_profile_place), address(C.pgc_put_origin),
+               address(C.pgc_profile_offer))
+    sites.begin(C, errors.is_own_source, M.note_after, offer)
+  end
   M.in_profile, M.after, M.on = true, true, true
   note, M.note = M.note, note_profiled
 end
 
----Not any more. Answers a function of the number of operators, of which each asked for its line: the seconds that this
----took.
----@return fun(operators: integer): number
+---Not any more. Answers the seconds that looking for lines took.
+---@return number
 function M.end_profile()
-  if not profiled then return function() return 0 end end
+  if not profiled then return 0 end
+  sites.finish()
   profiled = nil
   M.in_profile, M.after, M.note = false, false, note
   C.pgc_set_origin(nil)
   told = false
   M.set(asked)
-  return function(operators) return spent + (seek and operators * cost_of_finding() or 0) end
+  return spent + (seek and walks * cost_of_finding() or 0)
 end
 
 ---The call of a layer begins; answers what leave_layer takes when it is over.

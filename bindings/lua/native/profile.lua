@@ -55,14 +55,13 @@ function M.finish(base)
   local records = ffi.new("const pgc_profile_record *[1]")
   local count, lost = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
   M.on = false
-  local noting_of, operators = origins.end_profile(), 0
+  local noting = origins.end_profile()
   if C.pgc_profile_stop(records, count, lost) ~= 0 then errors.raise_native(C, "profile") end
   local list, text, first = {}, reader(), records[0]
   local start = ffi.new("int64_t", base)
   for i = 0, tonumber(count[0]) - 1 do
     local r = first[i]
     local kind = KINDS[r.kind]
-    if kind == "op" and r.thread == 0 then operators = operators + 1 end
     local memory = kind == "alloc" or kind == "free"
     local sequence, origin, bytes = tonumber(r.sequence), text(r.origin), tonumber(r.bytes)
     local line, layer = split(origin, text(r.layer))
@@ -74,7 +73,7 @@ function M.finish(base)
                     block = memory and sequence or nil, sequence = not memory and sequence ~= 0 and sequence or nil }
   end
   C.pgc_profile_drop()
-  return list, tonumber(lost[0]), noting_of(operators)
+  return list, tonumber(lost[0]), noting
 end
 
 ---Forgets a profile that failed.

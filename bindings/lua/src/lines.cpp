@@ -42,6 +42,7 @@ std::array<Place, 256> recent;  // of these, by hash
 Line wanted = {};               // no source: none
 Tell tell_place = nullptr;
 Tell tell_put = nullptr;
+Tell tell_offer = nullptr;
 
 const char kAnchors = 0;  // its address: the registry's table of what start was given, and of the chunks' names
 
@@ -106,6 +107,10 @@ int answer(lua_State* L, const char* place, Tell tell) {
 }
 
 int lua_place(lua_State* L) { return answer(L, find(L, kBehind), tell_place); }
+int lua_offer(lua_State* L) {
+  tell_offer(find(L, 1));
+  return 0;
+}
 int lua_put(lua_State* L) { return answer(L, find(L, kBefore), tell_put); }
 int lua_find(lua_State* L) { return answer(L, find(L, kBefore), nullptr); }
 
@@ -126,6 +131,7 @@ int lua_start(lua_State* L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   tell_place = to_function(L, 2);
   tell_put = to_function(L, 3);
+  tell_offer = to_function(L, 4);
   is_own.clear();
   last_own = last_script = nullptr;
   places.clear();
@@ -142,8 +148,9 @@ int lua_start(lua_State* L) {
 }  // namespace
 
 void push_lines(lua_State* L) {
-  static const luaL_Reg kFunctions[] = {{"start", lua_start}, {"place", lua_place},       {"put", lua_put},
-                                        {"find", lua_find},   {"remember", lua_remember}, {nullptr, nullptr}};
+  static const luaL_Reg kFunctions[] = {{"start", lua_start}, {"place", lua_place}, {"offer", lua_offer},
+                                        {"put", lua_put},     {"find", lua_find},   {"remember", lua_remember},
+                                        {nullptr, nullptr}};
   lua_newtable(L);
   luaL_register(L, nullptr, kFunctions);
 }
