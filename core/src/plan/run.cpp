@@ -10,7 +10,7 @@
 #include "plan/arena.hpp"
 #include "plan/control.hpp"
 #include "plan/joined.hpp"
-#include "tensor/dims.hpp"
+#include "plan/sizes.hpp"
 
 namespace perigee {
 namespace {
@@ -55,16 +55,10 @@ struct Runner::Frame {
   const Placement* placement;
   const std::vector<std::unique_ptr<ControlRunner>>& controls;
   const bool fuses;
-  std::vector<TensorRef> values{};        // by slot
-  std::vector<uint8_t> borrowed{};        // by slot: memory that is not the run's to write into
-  std::vector<Known> known{};             // by step
-  std::vector<MetaRef> fed{};             // the descriptions of the last run's feeds
-  std::vector<MetaRef> held{};            // and of its variables
-  Bindings fed_sizes{}, bindings{};       // what the feeds tell; what is known now
-  Bindings sizes_around{};                // of a body
-  uint64_t sizes = 0;                     // counts changes of them
-  bool complete = false;                  // the last run succeeded
-  bool learnt = false;                    // all sizes are those of that run
+  std::vector<TensorRef> values{};  // by slot
+  std::vector<uint8_t> borrowed{};  // by slot: memory that is not the run's to write into
+  std::vector<Known> known{};       // by step
+  RunSizes sizes;
   uint64_t generation = 0;                // of signatures
   std::vector<TensorRef> spare{};         // of the run under way: made by it, and no longer read
   std::unique_ptr<JoinedSteps> joined{};  // NULL: every step is launched by itself
@@ -74,68 +68,13 @@ struct Runner::Frame {
 
   Frame(const Graph& graph, const PreparedRun& prepared, const Placement* placed,
         const std::vector<std::unique_ptr<ControlRunner>>& control_runners, bool joins)
-      : g(graph), p(prepared), placement(placed), controls(control_runners), fuses(joins) {
+      : g(graph), p(prepared), placement(placed), controls(control_runners), fuses(joins), sizes(graph, prepared) {
     values.resize(p.slot_count);
     borrowed.resize(p.slot_count, 0);
     known.resize(p.steps.size());
-    fed.resize(p.feeds.size());
-    held.resize(p.variables.size());
   }
 
   // ---- sources ----
-
-  void check_kind(const GraphValue& v, const Meta& given) {
-    if (v.meta->rank != given.rank || v.meta->dtype != given.dtype)
-      pg::fail_argument(pg::format("'%s' was fed %s %s; expected %s %s", v.name.c_str(), pg::dtype_name(given.dtype),
-                                   shape_text(given).c_str(), pg::dtype_name(v.meta->dtype),
-                                   shape_text(*v.meta).c_str()));
-  }
-
-  // What is computed of symbols tells them too: a node of [2*n] that is fed.
-  void solve_sizes(Tensor* const* feeds) {
-    for (bool more = true; more;) {
-      more = false;
-      for (size_t i = 0; i < p.feeds.size(); i++) {
-        const Meta &want = *g.values[p.feeds[i].value].meta, &got = *feeds[i]->meta;
-        for (uint32_t d = 0; d < want.rank; d++) more |= dim_solve(want.shape[d], got.shape[d], fed_sizes);
-      }
-    }
-  }
-
-  void check_sizes(const GraphValue& v, const Meta& given) {
-    for (uint32_t i = 0; i < v.meta->rank; i++) {
-      std::optional<int64_t> want = dim_known(v.meta->shape[i], fed_sizes);
-      if (!want || *want == given.shape[i]) continue;
-      std::string reason;
-      if (PG_DIM_IS_SYMBOLIC(v.meta->shape[i]))
-        reason = pg::format(" with %s = %lld", dim_text(v.meta->shape[i]).c_str(), static_cast<long long>(*want));
-      pg::fail_argument(pg::format("'%s' was fed shape %s; expected %s%s", v.name.c_str(), shape_text(given).c_str(),
-                                   shape_text(*v.meta).c_str(), reason.c_str()));
-    }
-  }
-
-  // What the feeds say of sizes. Nothing new where they look as they did in the last run.
-  void bind(Tensor* const* feeds, const TensorRef* variables, const Bindings* around) {
-    bool same = complete && (around == nullptr || *around == sizes_around) && !ambient().detect_anomaly;
-    for (size_t i = 0; i < p.feeds.size() && same; i++) same = fed[i].get() == feeds[i]->meta.get();
-    for (size_t i = 0; i < p.variables.size() && same; i++) same = held[i].get() == variables[i]->meta.get();
-    complete = false;  // until the run is over
-    if (!same) {
-      fed_sizes.clear();
-      if (around != nullptr) fed_sizes = sizes_around = *around;
-      for (size_t i = 0; i < p.feeds.size(); i++) check_kind(g.values[p.feeds[i].value], *feeds[i]->meta);
-      solve_sizes(feeds);
-      for (size_t i = 0; i < p.feeds.size(); i++) {
-        check_sizes(g.values[p.feeds[i].value], *feeds[i]->meta);
-        fed[i] = feeds[i]->meta;
-      }
-      for (size_t i = 0; i < p.variables.size(); i++) held[i] = variables[i]->meta;
-    }
-    learnt = same && !p.dynamic;
-    if (learnt) return;
-    bindings = fed_sizes;
-    sizes++;
-  }
 
   void take_sources(Tensor* const* feeds, const TensorRef* variables) {
     for (size_t i = 0; i < p.feeds.size(); i++) {
@@ -148,18 +87,12 @@ struct Runner::Frame {
     for (size_t i = 0; i < p.variables.size(); i++) take_source(p.variables[i].slot, variables[i]);
     for (const PreparedRun::Constant& c : p.constants) {
       const TensorRef& held = g.values[c.value].eager;
-      take_source(c.slot, held->meta->symbolic ? described(*held) : resident(held, *c.place));
+      take_source(c.slot, held->meta->symbolic ? sizes.described(*held) : resident(held, *c.place));
     }
   }
   TensorRef resident(const TensorRef& held, Device& place) {
     if (placement != nullptr) return placement->residents->get(*held, place);
     return !held->storage || held->device == &place ? held : move_to(*held, place);
-  }
-  // A description with this run's sizes.
-  TensorRef described(const Tensor& t) {
-    int64_t shape[PG_MAX_RANK];
-    for (uint32_t i = 0; i < t.meta->rank; i++) shape[i] = dim_value(t.meta->shape[i], bindings);
-    return make_tensor(intern_meta(t.meta->dtype, t.meta->rank, shape), nullptr, 0, t.device);
   }
   void take_source(uint32_t slot, const TensorRef& value) {
     values[slot] = value;
@@ -180,19 +113,19 @@ struct Runner::Frame {
   // Symbols in attributes get this run's sizes.
   const uint8_t* sized_attrs(const GraphNode& n, const PreparedRun::Step& step, Known& k) {
     if (!step.symbols) return n.attrs.data();
-    if (!k.attrs.empty() && k.sizes == sizes) return k.attrs.data();
+    if (!k.attrs.empty() && k.sizes == sizes.changes) return k.attrs.data();
     std::vector<uint8_t> attrs = n.attrs;
     for (uint32_t i = 0; i < n.op->info->attr_count; i++) {
       const pg_attr_info& a = *n.op->info->attrs[i];
       if (a.kind != PG_ATTR_DIMS) continue;
       pg_ints list;
       std::memcpy(&list, attrs.data() + a.offset, sizeof list);
-      for (int64_t d = 0; d < list.count; d++) list.value[d] = dim_value(list.value[d], bindings);
+      for (int64_t d = 0; d < list.count; d++) list.value[d] = dim_value(list.value[d], sizes.bindings);
       std::memcpy(attrs.data() + a.offset, &list, sizeof list);
     }
     if (attrs != k.attrs) k.signature = nullptr;
     k.attrs = std::move(attrs);
-    k.sizes = sizes;
+    k.sizes = sizes.changes;
     return k.attrs.data();
   }
 
@@ -338,7 +271,7 @@ struct Runner::Frame {
   void run_alone(size_t index) {
     const PreparedRun::Step& step = p.steps[index];
     if (step.move) return run_move(step);
-    if (known[index].plain && learnt) {
+    if (known[index].plain && sizes.learnt) {
       if (run_plain(step, known[index])) return;
       known[index].plain = false;
     }
@@ -355,18 +288,18 @@ struct Runner::Frame {
       }
       Known& k = known[index];
       if (n.control) {
-        controls[index]->run(inputs.data(), bindings, outputs.data());
+        controls[index]->run(inputs.data(), sizes.bindings, outputs.data());
       } else {
         k.bytes = attrs_of(n, step, k);
         place_node(n, step, inputs.data(), k.bytes, k, outputs.data());
         k.plain = k.signature->plain && !k.moved && step.bound_count == 0;
       }
-      if (!learnt) known[index].shared.clear();
+      if (!sizes.learnt) known[index].shared.clear();
       auto slots = p.outputs(step);
       for (uint32_t i = 0; i < step.output_count; i++) {
         if (slots[i] == none || !outputs[i]) continue;
-        if (!learnt) {
-          learn(g.values[n.outputs[i]], *outputs[i]->meta);
+        if (!sizes.learnt) {
+          sizes.learn(g.values[n.outputs[i]], *outputs[i]->meta);
           note_shared(known[index], i, *outputs[i], inputs);
         }
         values[slots[i]] = std::move(outputs[i]);
@@ -462,23 +395,6 @@ struct Runner::Frame {
     return ToldError(e.code, (n.name == op ? op : n.name + " (" + op + ")") + ": " + text, e.native, e.flags);
   }
 
-  // A size that only became known now. Sizes of several names that meet in an operator count as one, for gradients too.
-  void learn(const GraphValue& v, const Meta& got) {
-    const Meta& want = *v.meta;
-    if (want.rank != got.rank)
-      pg::fail(PG_E_FAILED_PRECONDITION, "gave " + shape_text(got) + ", but was recorded as " + shape_text(want) +
-                                             ": the number of axes cannot depend on the run; name those to leave out");
-    for (uint32_t i = 0; want.symbolic && i < want.rank; i++) {
-      if (!PG_DIM_IS_SYMBOLIC(want.shape[i])) continue;
-      int64_t size = bindings.try_emplace(want.shape[i], got.shape[i]).first->second;
-      if (size != got.shape[i])
-        pg::fail_argument(
-            pg::format("gave %s, but %s is %lld in this run: sizes of different names that meet in an "
-                       "operator must be equal",
-                       shape_text(got).c_str(), dim_text(want.shape[i]).c_str(), static_cast<long long>(size)));
-    }
-  }
-
   // ---- the end ----
 
   TensorRef handed_out(const PreparedRun::Taken& taken) {
@@ -494,7 +410,7 @@ struct Runner::Frame {
       k.plain = false;
     }
     generation = signature_generation();
-    complete = false;  // signatures are learnt anew, and then memory is laid out
+    sizes.complete = false;  // signatures are learnt anew, and then memory is laid out
   }
 
   // By step, where all that happens is known: a view, or one kernel.
@@ -524,18 +440,18 @@ struct Runner::Frame {
 
   // The second run of the same sizes knows from the first what there is to place, and what can be joined.
   void lay_out() {
-    if (!learnt) arena.clear(), joined = nullptr, laid_out = 0;
-    if (!learnt || laid_out == sizes) return;
+    if (!sizes.learnt) arena.clear(), joined = nullptr, laid_out = 0;
+    if (!sizes.learnt || laid_out == sizes.changes) return;
     joined = fuses ? std::make_unique<JoinedSteps>(p, steps_known()) : nullptr;
     if (joined != nullptr && joined->empty()) joined = nullptr;
     arena.lay_out(p, signatures(), joined.get());
-    laid_out = sizes;
+    laid_out = sizes.changes;
   }
 
   void run(Tensor* const* feeds, const TensorRef* variables, TensorRef* results, TensorRef* commits,
            const Bindings* around) {
     look_for_new_kernels();
-    bind(feeds, variables, around);
+    sizes.bind(feeds, variables, around);
     moved_bytes = 0;
     lay_out();
     struct Held {
@@ -548,7 +464,7 @@ struct Runner::Frame {
     for (uint32_t i = 0; i < p.steps.size(); i++) run_step(i);
     for (size_t i = 0; i < p.fetches.size(); i++) results[i] = handed_out(p.fetches[i]);
     for (size_t i = 0; i < p.commits.size(); i++) commits[i] = handed_out(p.commits[i].taken);
-    complete = true;
+    sizes.complete = true;
   }
 };
 
