@@ -12,34 +12,42 @@
 
 namespace cpu {
 
-constexpr int64_t kConvFilters = 16;  // that are computed side by side
+constexpr int64_t kConvFilters = 16;  // of a block, which are computed side by side
+constexpr int64_t kConvUnits = 64;    // bytes of a unit of each of them
+constexpr int64_t kConvChunk = 96;    // windows that are computed at a time, at most
+constexpr int64_t kConvSlack = 12;    // places for windows behind a chunk's last one: it is computed again
 
 struct NarrowConvTile {
   const char* x;              // the image
-  const int64_t* window;      // [count] bytes from x on to the first number of each window
-  int64_t count;              // of windows: a multiple of NarrowConvLoop::windows
+  const int64_t* window;      // [kept + kConvSlack] bytes from x on to the first number of each window
   const int64_t* run;         // [runs] bytes from a window's first number on to each of its runs
   int64_t runs, units;        // units of each run
-  const int8_t* weight;       // [runs][units][16][numbers of a unit]
-  const int32_t* sum;         // [16]: of each filter's numbers
+  const char* weight;         // blocks of [runs][units][16][numbers of a unit], `block_bytes` each
+  int64_t block_bytes;
+  const int32_t* sum;         // [filters]: of each one's numbers
   int32_t zero;               // what x's numbers are taken plus
   float x_scale;              // what sums are multiplied by, beside
   const float *scale, *bias;  // [filters]; bias may be NULL
-  int64_t filters;            // of the 16 that are there
+  int64_t filters;            // those that are there: the last block may have fewer
   bool relu;
-  float* room;  // [count][16]
-  float* y;     // of window i and filter j y[j * step + i], for the first `kept` windows
+  float* y;  // of window i and filter j y[j * step + i], for `kept` windows
   int64_t step, kept;
 };
 
+// Rows of an image of floats as whole numbers with channels last: what WholeRow says plus `plus`.
+struct NarrowImage {
+  const float* x;  // of channel c and row i from x[c * line + i * x_row] on
+  int64_t line, channels, width, x_row, rows;
+  WholeRow how;
+  int32_t plus;
+  void* out;    // rows of [width][channels] numbers of the loop
+  int64_t row;  // numbers from one of them to the next
+};
+
 struct NarrowConvLoop {
-  int64_t unit = 0;     // numbers of a unit: 4 (unsigned bytes), 2 (int16_t); 0: the processor has no such loop
-  int64_t windows = 1;  // that are computed side by side
+  int64_t unit = 0;  // numbers of a unit: 4 (unsigned bytes by signed ones), 2 (of int16_t); 0: the processor has no such loop
   void (*multiply)(const NarrowConvTile& t) = nullptr;
-  // A row of `channels` lines of `width` floats, `step` apart, as whole numbers with channels last. They are what
-  // WholeRow says plus `plus`.
-  void (*lay_out)(const float* x, int64_t step, int64_t channels, int64_t width, const WholeRow& how, int32_t plus,
-                  void* out) = nullptr;
+  void (*lay_out)(const NarrowImage& image) = nullptr;
 };
 
 // Those of this processor; set with the table of simd.hpp.

@@ -19,7 +19,6 @@ namespace {
 
 using pg::cpu::Scratch;
 
-constexpr int64_t kChunk = 96;                      // windows that a task computes: a multiple of what loops take
 constexpr int64_t kThread = int64_t{1} << 18;       // multiplications that are worth a thread
 constexpr int64_t kMostNumbers = int64_t{1} << 15;  // of a filter: sums of products of bytes fit int32
 constexpr int64_t kFewestFilters = 8;  // of a group: fewer would waste most of what is computed side by side
@@ -169,12 +168,14 @@ class WholeConvolution final : public QuantizedConvolution {
     const int64_t all = s_.groups * blocks_;
     pg::parallel_for(all, std::max<int64_t>(1, kGrainCostly / block_bytes()), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; b++) {
-        auto* to = reinterpret_cast<int8_t*>(out) + b * block_bytes();
-        std::fill_n(to, block_bytes(), int8_t{0});
+        char* to = out + b * block_bytes();
+        std::fill_n(to, block_bytes(), char{0});
         int32_t sums[kConvFilters] = {};
         const int64_t first = b % blocks_ * kConvFilters, count = std::min(kConvFilters, outputs_ - first);
         for (int64_t j = 0; j < count; j++) {
-          sums[j] = pack_filter(weight + (b / blocks_ * outputs_ + first + j) * s_.row_bytes(), to + j * loop_.unit);
+          const uint8_t* row = weight + (b / blocks_ * outputs_ + first + j) * s_.row_bytes();
+          sums[j] = bytes() ? pack_filter(row, reinterpret_cast<int8_t*>(to) + 4 * j)
+                            : pack_filter(row, reinterpret_cast<int16_t*>(to) + 2 * j);
         }
         std::memcpy(out + all * block_bytes() + b * kConvFilters * 4, sums, sizeof sums);
       }
@@ -196,12 +197,15 @@ class WholeConvolution final : public QuantizedConvolution {
     whole_images(s_, o, x, how);
     pg::parallel_for(s_.n * padded_[0], std::max<int64_t>(1, kGrainCostly / (padded_[1] * s_.c)),
                      [&](int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end; i++) {
-                         lay_out_row(x, how[i / padded_[0]], i, images + i / padded_[0] * image_bytes);
+                       for (int64_t i = begin; i < end;) {
+                         const int64_t image = i / padded_[0], last = std::min(end, (image + 1) * padded_[0]);
+                         lay_out_rows(x + image * s_.image(), how[image], i % padded_[0], last - i,
+                                      images + image * image_bytes);
+                         i = last;
                        }
                      });
-    const int64_t chunks = (s_.plane() + kChunk - 1) / kChunk, tasks = s_.n * chunks * s_.groups;
-    const int64_t work = kChunk * outputs_ * s_.numbers();
+    const int64_t chunks = (s_.plane() + kConvChunk - 1) / kConvChunk, tasks = s_.n * chunks * s_.groups;
+    const int64_t work = kConvChunk * outputs_ * s_.numbers();
     pg::parallel_for(
         tasks, std::max<int64_t>(1, kThread / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
           for (int64_t t = begin; t < end; t++) {
@@ -209,14 +213,14 @@ class WholeConvolution final : public QuantizedConvolution {
             NarrowConvTile tile{};
             tile.x = images + i * image_bytes;
             tile.zero = zero_of(how[i]), tile.x_scale = how[i].scale;
-            multiply(tile, g, t % chunks * kChunk, packed, scale, bias, y + (i * s_.o + g * outputs_) * s_.plane());
+            multiply(tile, g, t % chunks * kConvChunk, packed, scale, bias, y + (i * s_.o + g * outputs_) * s_.plane());
           }
         });
     if (s_.storage != sF32) convert_all(sF32, s_.storage, reinterpret_cast<char*>(y), o.y, s_.n * s_.o * s_.plane());
   }
 
  private:
-  int64_t block_bytes() const { return static_cast<int64_t>(run_.size()) * units_ * kConvFilters * loop_.unit; }
+  int64_t block_bytes() const { return static_cast<int64_t>(run_.size()) * units_ * kConvUnits; }
   bool bytes() const { return loop_.unit == 4; }
   // What the numbers that are multiplied are plus: unsigned bytes cannot be below 0, others are what they mean.
   int32_t zero_of(const WholeRow& how) const {
@@ -226,7 +230,9 @@ class WholeConvolution final : public QuantizedConvolution {
     return bytes() ? (s_.activations == kRowsInt8 ? 128 : 0) : -static_cast<int32_t>(how.zero);
   }
 
-  int32_t pack_filter(const uint8_t* row, int8_t* to) const {
+  template <class T>
+  int32_t pack_filter(const uint8_t* row, T* to) const {
+    constexpr int64_t kUnit = 4 / sizeof(T);
     const int64_t taps = s_.kernel[0] * s_.kernel[1], across = joined_ ? s_.kernel[1] : 1;
     int32_t sum = 0;
     for (int64_t c = 0; c < channels_; c++) {
@@ -235,54 +241,55 @@ class WholeConvolution final : public QuantizedConvolution {
         const int32_t q =
             s_.format == kInt8 ? static_cast<int8_t>(row[at]) : (at % 2 == 0 ? row[at / 2] & 15 : row[at / 2] >> 4) - 8;
         const int64_t run = tap / across, place = tap % across * channels_ + c;
-        to[(run * units_ + place / loop_.unit) * kConvFilters * loop_.unit + place % loop_.unit] =
-            static_cast<int8_t>(q);
+        to[(run * units_ + place / kUnit) * kConvFilters * kUnit + place % kUnit] = static_cast<T>(q);
         sum += q;
       }
     }
     return sum;
   }
 
-  // Row i % padded_[0] of an image with what is padded around it.
-  void lay_out_row(const float* x, const WholeRow& how, int64_t i, char* image) const {
-    const int64_t row = i % padded_[0], from = row - s_.padding[0], left = std::min(s_.padding[2], padded_[1]);
-    const int64_t width = std::max<int64_t>(0, std::min(s_.w, padded_[1] - left)), right = padded_[1] - left - width;
-    const int64_t pixel = s_.c * element_;
-    char* to = image + row * padded_[1] * pixel;
-    const bool there = from >= 0 && from < s_.h;
+  // `count` rows from `first` on of an image with what is padded around it.
+  void lay_out_rows(const float* x, const WholeRow& how, int64_t first, int64_t count, char* image) const {
+    const int64_t left = std::min(s_.padding[2], padded_[1]);
+    const int64_t width = std::max<int64_t>(0, std::min(s_.w, padded_[1] - left));
+    const int64_t pixel = s_.c * element_, row = padded_[1] * pixel;
+    const int64_t above = std::clamp<int64_t>(s_.padding[0] - first, 0, count);  // rows that are padded
+    const int64_t rows = std::clamp<int64_t>(s_.h + s_.padding[0] - first - above, 0, count - above);
+    char *to = image + first * row, *there = to + above * row;
     const int zero = zero_of(how);
-    std::memset(to, zero, static_cast<size_t>((there ? left : padded_[1]) * pixel));
-    if (there) {
-      loop_.lay_out(x + i / padded_[0] * s_.image() + from * s_.w, s_.h * s_.w, s_.c, width, how, plus_of(how),
-                    to + left * pixel);
-      std::memset(to + (left + width) * pixel, zero, static_cast<size_t>(right * pixel));
+    auto fill = [zero](char* begin, char* end) { std::memset(begin, zero, static_cast<size_t>(end - begin)); };
+    fill(to, there + (rows > 0 ? left * pixel : 0));
+    if (width > 0 && rows > 0) {
+      loop_.lay_out({x + (first + above - s_.padding[0]) * s_.w, s_.h * s_.w, s_.c, width, s_.w, rows, how,
+                     plus_of(how), there + left * pixel, padded_[1] * s_.c});
     }
-    if (row + 1 == padded_[0]) std::memset(to + padded_[1] * pixel, 0, kSlack);
+    for (int64_t i = 0; i < rows; i++) {  // right of a row and left of the next one
+      char* right = there + i * row + (left + width) * pixel;
+      fill(right, there + (i + 1) * row + (i + 1 < rows ? left * pixel : 0));
+    }
+    fill(there + rows * row, to + count * row);
+    if (first + count == padded_[0]) std::memset(to + count * row, 0, kSlack);
   }
 
   // Windows from `first` on by the filters of group g.
   void multiply(NarrowConvTile& t, int64_t g, int64_t first, const char* packed, const float* scale, const float* bias,
                 float* y) const {
-    int64_t window[kChunk];
-    alignas(64) float room[kChunk * kConvFilters];
-    t.kept = std::min(kChunk, s_.plane() - first);
-    t.count = (t.kept + loop_.windows - 1) / loop_.windows * loop_.windows;
-    for (int64_t i = 0; i < t.count; i++) {
-      const int64_t at = first + std::min(i, t.kept - 1), row = at / s_.out_w, column = at % s_.out_w;
+    int64_t window[kConvChunk + kConvSlack];
+    t.kept = std::min(kConvChunk, s_.plane() - first);
+    int64_t row = first / s_.out_w, column = first % s_.out_w;
+    for (int64_t i = 0; i < t.kept; i++) {
       window[i] = ((row * s_.stride[0] * padded_[1] + column * s_.stride[1]) * s_.c + g * channels_) * element_;
+      if (++column == s_.out_w) row++, column = 0;
     }
-    t.window = window, t.room = room, t.step = s_.plane(), t.relu = s_.relu;
+    std::fill_n(window + t.kept, kConvSlack, window[t.kept - 1]);
+    t.window = window, t.step = s_.plane(), t.relu = s_.relu;
     t.run = run_.data(), t.runs = static_cast<int64_t>(run_.size()), t.units = units_;
     const char* sums = packed + s_.groups * blocks_ * block_bytes();
-    for (int64_t b = 0; b < blocks_; b++) {
-      const int64_t at = g * blocks_ + b, filter = g * outputs_ + b * kConvFilters;
-      t.weight = reinterpret_cast<const int8_t*>(packed) + at * block_bytes();
-      t.sum = reinterpret_cast<const int32_t*>(sums) + at * kConvFilters;
-      t.filters = std::min(kConvFilters, outputs_ - b * kConvFilters);
-      t.scale = scale + filter, t.bias = bias != nullptr ? bias + filter : nullptr;
-      t.y = y + b * kConvFilters * s_.plane() + first;
-      loop_.multiply(t);
-    }
+    t.weight = packed + g * blocks_ * block_bytes(), t.block_bytes = block_bytes();
+    t.sum = reinterpret_cast<const int32_t*>(sums) + g * blocks_ * kConvFilters;
+    t.filters = outputs_, t.scale = scale + g * outputs_, t.bias = bias != nullptr ? bias + g * outputs_ : nullptr;
+    t.y = y + first;
+    loop_.multiply(t);
   }
 
   Sizes s_;

@@ -8,66 +8,89 @@ namespace cpu::PG_CPU_ISA {
 namespace {
 
 #if defined(__AVX2__)
-// 16 sums, and a unit of x times 16 units of filters on top of them.
+// ---- sums ----
+
+// What a block's sums are made to.
+struct Finish {
+  const int32_t* away;  // [16], as below
+  const float *scale, *bias;
+  bool relu;
+};
+
+// 16 sums, and a unit of x times 16 units of filters on top of them. kWindows times kBlocks of them fit the registers.
 #if defined(__AVX512F__)
+struct LargeSums {
+  __m512i all = _mm512_setzero_si512();
+  [[gnu::always_inline]] void finish(const Finish& f, float* out) const {
+    __m512 y = _mm512_cvtepi32_ps(_mm512_sub_epi32(all, _mm512_loadu_si512(f.away)));
+    y = _mm512_add_ps(_mm512_mul_ps(y, _mm512_loadu_ps(f.scale)), _mm512_loadu_ps(f.bias));
+    if (f.relu) y = _mm512_max_ps(_mm512_setzero_ps(), y);  // the second where one is NaN
+    _mm512_storeu_ps(out, y);
+  }
+};
 struct LargePairs {
   static constexpr int64_t kUnit = 2;
-  static constexpr int kWindows = 12;
+  static constexpr int kWindows = 12, kBlocks = 2;
+  using Unit = __m512i;
   struct Filters {
     __m512i all;
-    [[gnu::always_inline]] explicit Filters(const int8_t* p)
-        : all(_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))) {}
+    [[gnu::always_inline]] explicit Filters(const char* p) : all(_mm512_loadu_si512(p)) {}
   };
-  struct Sums {
-    __m512i all = _mm512_setzero_si512();
-    [[gnu::always_inline]] void add(int32_t x, const Filters& w) {
-      all = _mm512_add_epi32(all, _mm512_madd_epi16(_mm512_set1_epi32(x), w.all));
-    }
-    [[gnu::always_inline]] __m256i half(int i) const {
-      return i == 0 ? _mm512_castsi512_si256(all) : _mm512_extracti64x4_epi64(all, 1);
+  struct Sums : LargeSums {
+    [[gnu::always_inline]] void add(Unit x, const Filters& w) {
+      all = _mm512_add_epi32(all, _mm512_madd_epi16(x, w.all));
     }
   };
+  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
 };
 struct Bytes {
   static constexpr int64_t kUnit = 4;
-  static constexpr int kWindows = 12;
+  static constexpr int kWindows = 12, kBlocks = 2;
+  using Unit = __m512i;
   struct Filters {
     __m512i all;
-    [[gnu::always_inline]] explicit Filters(const int8_t* p) : all(_mm512_loadu_si512(p)) {}
+    [[gnu::always_inline]] explicit Filters(const char* p) : all(_mm512_loadu_si512(p)) {}
   };
-  struct Sums {
-    __m512i all = _mm512_setzero_si512();
-    [[gnu::always_inline]] void add(int32_t x, const Filters& w) {
+  struct Sums : LargeSums {
+    [[gnu::always_inline]] void add(Unit x, const Filters& w) {
       // In assembly, since the rest of this file is compiled without VNNI.
-      asm("vpdpbusd %2, %1, %0" : "+v"(all) : "v"(_mm512_set1_epi32(x)), "v"(w.all));
-    }
-    [[gnu::always_inline]] __m256i half(int i) const {
-      return i == 0 ? _mm512_castsi512_si256(all) : _mm512_extracti64x4_epi64(all, 1);
+      asm("vpdpbusd %2, %1, %0" : "+v"(all) : "v"(x), "v"(w.all));
     }
   };
+  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
 };
 #else
 struct Pairs {
   static constexpr int64_t kUnit = 2;
-  using Whole = __m256i;
-  static constexpr int kWindows = 6;
+  static constexpr int kWindows = 6, kBlocks = 1;
+  using Unit = __m256i;
   struct Filters {
-    Whole part[2];
-    [[gnu::always_inline]] explicit Filters(const int8_t* p)
-        : part{_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
-               _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))} {}
+    Unit part[2];
+    [[gnu::always_inline]] explicit Filters(const char* p)
+        : part{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))} {}
   };
   struct Sums {
-    Whole part[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    [[gnu::always_inline]] void add(int32_t x, const Filters& w) {
-      const Whole unit = _mm256_set1_epi32(x);
-      const Whole low = _mm256_madd_epi16(unit, w.part[0]), high = _mm256_madd_epi16(unit, w.part[1]);
+    Unit part[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    [[gnu::always_inline]] void add(Unit x, const Filters& w) {
+      const Unit low = _mm256_madd_epi16(x, w.part[0]), high = _mm256_madd_epi16(x, w.part[1]);
       // One window after the other: the compiler would fetch all of them first, and keep the sums in memory.
       asm volatile("vpaddd %1, %0, %0" : "+x"(part[0]) : "x"(low));
       asm volatile("vpaddd %1, %0, %0" : "+x"(part[1]) : "x"(high));
     }
-    [[gnu::always_inline]] Whole half(int i) const { return part[i]; }
+    [[gnu::always_inline]] void finish(const Finish& f, float* out) const {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; half++) {
+        const int at = 8 * half;
+        const Unit away = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f.away + at));
+        __m256 y = _mm256_cvtepi32_ps(_mm256_sub_epi32(part[half], away));
+        y = _mm256_add_ps(_mm256_mul_ps(y, _mm256_loadu_ps(f.scale + at)), _mm256_loadu_ps(f.bias + at));
+        if (f.relu) y = _mm256_max_ps(_mm256_setzero_ps(), y);
+        _mm256_storeu_ps(out + at, y);
+      }
+    }
   };
+  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm256_set1_epi32(x); }
 };
 #endif
 
@@ -77,38 +100,86 @@ struct Pairs {
   return unit;
 }
 
-// t.room[i][j]: results of windows from `first` on.
-template <class Way>
-[[gnu::always_inline]] inline void windows(const NarrowConvTile& t, int64_t first, const float* scale,
-                                           const float* bias, const int32_t* away) {
-  constexpr int kWindows = Way::kWindows;
-  typename Way::Sums sums[kWindows];
-  const int8_t* weight = t.weight;
+// t.room[block][i][j]: results of `kWindows` windows from `first` on by `kBlocks` blocks of filters.
+template <class Way, int kWindows, int kBlocks>
+[[gnu::always_inline]] inline void windows(const NarrowConvTile& t, int64_t first, const char* weight,
+                                           const Finish* finish, float* room) {
+  typename Way::Sums sums[kBlocks][kWindows];
   for (int64_t r = 0; r < t.runs; r++) {
     const char* x[kWindows];
 #pragma GCC unroll 16
     for (int i = 0; i < kWindows; i++) x[i] = t.x + t.window[first + i] + t.run[r];
-    for (int64_t u = 0; u < t.units; u++, weight += kConvFilters * Way::kUnit) {
-      const typename Way::Filters w(weight);
+    for (int64_t u = 0; u < t.units; u++, weight += kConvUnits) {
+      const typename Way::Filters low(weight), high(weight + (kBlocks - 1) * t.block_bytes);
 #pragma GCC unroll 16
-      for (int i = 0; i < kWindows; i++) sums[i].add(unit_at(x[i] + 4 * u), w);
+      for (int i = 0; i < kWindows; i++) {
+        const typename Way::Unit unit = Way::unit(unit_at(x[i] + 4 * u));
+        sums[0][i].add(unit, low);
+        if constexpr (kBlocks == 2) sums[1][i].add(unit, high);
+      }
     }
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < kWindows; i++) {
 #pragma GCC unroll 2
-    for (int half = 0; half < 2; half++) {
-      const __m256i whole =
-          _mm256_sub_epi32(sums[i].half(half), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(away + 8 * half)));
-      __m256 y = _mm256_mul_ps(_mm256_cvtepi32_ps(whole), _mm256_loadu_ps(scale + 8 * half));
-      y = _mm256_add_ps(y, _mm256_loadu_ps(bias + 8 * half));
-      if (t.relu) y = _mm256_max_ps(_mm256_setzero_ps(), y);  // the second where one is NaN
-      _mm256_storeu_ps(t.room + (first + i) * kConvFilters + 8 * half, y);
+  for (int b = 0; b < kBlocks; b++) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kWindows; i++) {
+      sums[b][i].finish(finish[b], room + (b * kConvChunk + first + i) * kConvFilters);
     }
   }
 }
 
-// Eight rows of eight, 16 apart, to columns.
+// As few windows beyond those that there are as sums side by side allow.
+template <class Way, int kBlocks>
+[[gnu::always_inline]] inline void all_windows(const NarrowConvTile& t, const char* weight, const Finish* finish,
+                                               float* room, int64_t filters, const float* y) {
+  constexpr int kMost = Way::kWindows, kSome = kMost * 2 / 3, kFew = kMost / 3;
+  int64_t i = 0;
+  while (i < t.kept) {
+    const int64_t left = t.kept - i;
+    // Where results go, which are many places at once: nothing else fetches them in time.
+    for (int64_t j = 0; j < filters; j++) __builtin_prefetch(y + j * t.step + i, 0, 2);
+    if (left <= kFew) {
+      windows<Way, kFew, kBlocks>(t, i, weight, finish, room), i += kFew;
+    } else if (left <= kSome || (left > kMost && left <= 2 * kSome)) {
+      windows<Way, kSome, kBlocks>(t, i, weight, finish, room), i += kSome;
+    } else {
+      windows<Way, kMost, kBlocks>(t, i, weight, finish, room), i += kMost;
+    }
+  }
+}
+
+// Squares of kTurned rows, 16 apart, to columns.
+#if defined(__AVX512F__)
+constexpr int64_t kTurned = 16;
+[[gnu::always_inline]] inline void turn(const float* from, float* to, int64_t step) {
+  __m512 a[16], b[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(from + i * kConvFilters);
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {  // a[i + k]: rows i.. i + 3 of columns k, k + 4, k + 8, k + 12
+    a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44), a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
+    a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) {
+    b[k] = _mm512_shuffle_f32x4(a[k], a[k + 4], 0x88), b[k + 4] = _mm512_shuffle_f32x4(a[k], a[k + 4], 0xdd);
+    b[k + 8] = _mm512_shuffle_f32x4(a[k + 8], a[k + 12], 0x88);
+    b[k + 12] = _mm512_shuffle_f32x4(a[k + 8], a[k + 12], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) {
+    _mm512_storeu_ps(to + k * step, _mm512_shuffle_f32x4(b[k], b[k + 8], 0x88));
+    _mm512_storeu_ps(to + (k + 4) * step, _mm512_shuffle_f32x4(b[k + 4], b[k + 12], 0x88));
+    _mm512_storeu_ps(to + (k + 8) * step, _mm512_shuffle_f32x4(b[k], b[k + 8], 0xdd));
+    _mm512_storeu_ps(to + (k + 12) * step, _mm512_shuffle_f32x4(b[k + 4], b[k + 12], 0xdd));
+  }
+}
+#else
+constexpr int64_t kTurned = 8;
 [[gnu::always_inline]] inline void turn(const float* from, float* to, int64_t step) {
   __m256 a[8], b[8];
 #pragma GCC unroll 8
@@ -128,85 +199,187 @@ template <class Way>
     _mm256_storeu_ps(to + (i + 4) * step, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
   }
 }
+#endif
+
+// Results [windows][16] as lines of t.step, a filter each.
+void put(const NarrowConvTile& t, const float* room, int64_t filters, float* y) {
+  int64_t i = 0;
+  for (; i + kTurned <= t.kept; i += kTurned) {
+    int64_t j = 0;
+    for (; j + kTurned <= filters; j += kTurned) turn(room + i * kConvFilters + j, y + j * t.step + i, t.step);
+    for (; j < filters; j++) {
+      for (int64_t k = i; k < i + kTurned; k++) y[j * t.step + k] = room[k * kConvFilters + j];
+    }
+  }
+  for (int64_t j = 0; j < filters; j++) {
+    for (int64_t k = i; k < t.kept; k++) y[j * t.step + k] = room[k * kConvFilters + j];
+  }
+}
 
 template <class Way>
 void multiply(const NarrowConvTile& t) {
-  float scale[kConvFilters] = {}, bias[kConvFilters] = {};
-  int32_t away[kConvFilters];
-  for (int64_t j = 0; j < t.filters; j++) {
-    scale[j] = t.scale[j] * t.x_scale;
-    if (t.bias != nullptr) bias[j] = t.bias[j];
-  }
-  for (int64_t j = 0; j < kConvFilters; j++) away[j] = t.zero * t.sum[j];
-  for (int64_t i = 0; i < t.count; i += Way::kWindows) windows<Way>(t, i, scale, bias, away);
-  int64_t i = 0;
-  for (; i + 8 <= t.kept; i += 8) {
-    int64_t j = 0;
-    for (; j + 8 <= t.filters; j += 8) turn(t.room + i * kConvFilters + j, t.y + j * t.step + i, t.step);
-    for (; j < t.filters; j++) {
-      for (int64_t k = i; k < i + 8; k++) t.y[j * t.step + k] = t.room[k * kConvFilters + j];
+  float scale[Way::kBlocks * kConvFilters], bias[Way::kBlocks * kConvFilters];
+  alignas(64) float room[Way::kBlocks * kConvChunk * kConvFilters];
+  int32_t away[Way::kBlocks * kConvFilters];
+  Finish finish[Way::kBlocks];
+  const char* weight = t.weight;
+  for (int64_t first = 0; first < t.filters; first += Way::kBlocks * kConvFilters) {
+    const int64_t left = t.filters - first;
+    for (int64_t j = 0; j < Way::kBlocks * kConvFilters; j++) {
+      const bool there = j < left;
+      scale[j] = there ? t.scale[first + j] * t.x_scale : 0;
+      bias[j] = there && t.bias != nullptr ? t.bias[first + j] : 0;
+      away[j] = there ? t.zero * t.sum[first + j] : 0;
+    }
+    for (int b = 0; b < Way::kBlocks; b++) {
+      finish[b] = {away + b * kConvFilters, scale + b * kConvFilters, bias + b * kConvFilters, t.relu};
+    }
+    const float* y = t.y + first * t.step;
+    if (Way::kBlocks == 2 && left > kConvFilters)
+      all_windows<Way, Way::kBlocks>(t, weight, finish, room, left < 32 ? left : 32, y);
+    else
+      all_windows<Way, 1>(t, weight, finish, room, left < 16 ? left : 16, y);
+    weight += Way::kBlocks * t.block_bytes;
+    for (int64_t at = first, b = 0; b < Way::kBlocks && at < t.filters; b++, at += kConvFilters) {
+      const int64_t count = t.filters - at < kConvFilters ? t.filters - at : kConvFilters;
+      put(t, room + b * kConvChunk * kConvFilters, count, t.y + at * t.step);
     }
   }
-  for (int64_t j = 0; j < t.filters; j++) {
-    for (int64_t k = i; k < t.kept; k++) t.y[j * t.step + k] = t.room[k * kConvFilters + j];
+}
+
+// ---- images ----
+
+// A line's floats as whole numbers, and such numbers of four lines side by side.
+#if defined(__AVX512F__)
+struct Line {
+  static constexpr int64_t kPixels = 16;
+  using Whole = __m512i;
+  __m512 scale, low, high;
+  __m512i zero, nan;
+  Line(const WholeRow& how, int32_t plus)
+      : scale(_mm512_set1_ps(how.scale)),
+        low(_mm512_set1_ps(how.low - how.zero)),
+        high(_mm512_set1_ps(how.high - how.zero)),
+        zero(_mm512_set1_epi32(static_cast<int32_t>(how.zero) + plus)),
+        nan(_mm512_set1_epi32(plus)) {}
+  [[gnu::always_inline]] Whole take(const float* p, int64_t n) const {
+    const auto there = static_cast<__mmask16>(n >= kPixels ? 0xffff : (1 << n) - 1);
+    __m512 x = _mm512_div_ps(_mm512_maskz_loadu_ps(there, p), scale);
+    x = _mm512_min_ps(high, _mm512_max_ps(low, x));  // the second where one is NaN
+    return _mm512_mask_add_epi32(nan, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), _mm512_cvtps_epi32(x), zero);
   }
-}
+  static Whole none() { return _mm512_setzero_si512(); }
+  static Whole join_bytes(Whole a, Whole b, Whole c, Whole d) {
+    a = _mm512_or_si512(a, _mm512_slli_epi32(b, 8)), c = _mm512_or_si512(c, _mm512_slli_epi32(d, 8));
+    return _mm512_or_si512(a, _mm512_slli_epi32(c, 16));
+  }
+  static Whole join_shorts(Whole a, Whole b) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16));
+  }
+  static Whole low32(Whole a, Whole b) { return _mm512_unpacklo_epi32(a, b); }
+  static Whole high32(Whole a, Whole b) { return _mm512_unpackhi_epi32(a, b); }
+  static Whole low64(Whole a, Whole b) { return _mm512_unpacklo_epi64(a, b); }
+  static Whole high64(Whole a, Whole b) { return _mm512_unpackhi_epi64(a, b); }
+};
+#else
+struct Line {
+  static constexpr int64_t kPixels = 8;
+  using Whole = __m256i;
+  __m256 scale, low, high;
+  __m256i zero, nan;
+  Line(const WholeRow& how, int32_t plus)
+      : scale(_mm256_set1_ps(how.scale)),
+        low(_mm256_set1_ps(how.low - how.zero)),
+        high(_mm256_set1_ps(how.high - how.zero)),
+        zero(_mm256_set1_epi32(static_cast<int32_t>(how.zero) + plus)),
+        nan(_mm256_set1_epi32(plus)) {}
+  [[gnu::always_inline]] Whole take(const float* p, int64_t n) const {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256 all = n >= kPixels ? _mm256_loadu_ps(p)
+                                    : _mm256_maskload_ps(p, _mm256_cmpgt_epi32(
+                                                                _mm256_set1_epi32(static_cast<int32_t>(n)), lanes));
+    __m256 x = _mm256_div_ps(all, scale);
+    x = _mm256_min_ps(high, _mm256_max_ps(low, x));  // the second where one is NaN
+    const __m256i number = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_ORD_Q));
+    return _mm256_blendv_epi8(nan, _mm256_add_epi32(_mm256_cvtps_epi32(x), zero), number);
+  }
+  static Whole none() { return _mm256_setzero_si256(); }
+  static Whole join_bytes(Whole a, Whole b, Whole c, Whole d) {
+    a = _mm256_or_si256(a, _mm256_slli_epi32(b, 8)), c = _mm256_or_si256(c, _mm256_slli_epi32(d, 8));
+    return _mm256_or_si256(a, _mm256_slli_epi32(c, 16));
+  }
+  static Whole join_shorts(Whole a, Whole b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa); }
+  static Whole low32(Whole a, Whole b) { return _mm256_unpacklo_epi32(a, b); }
+  static Whole high32(Whole a, Whole b) { return _mm256_unpackhi_epi32(a, b); }
+  static Whole low64(Whole a, Whole b) { return _mm256_unpacklo_epi64(a, b); }
+  static Whole high64(Whole a, Whole b) { return _mm256_unpackhi_epi64(a, b); }
+};
+#endif
 
-constexpr int64_t kPiece = 64;  // of a line that are worked on at a time
-[[gnu::always_inline]] inline void whole_piece(const float* x, int64_t n, const WholeRow& how, int32_t plus,
-                                               int16_t* out) {
-  const WholeRow row = how;
-  PG_LOOP
-  for (int64_t i = 0; i < n; i++) out[i] = static_cast<int16_t>(static_cast<int32_t>(row.whole(x[i])) + plus);
-}
+// `n` pixels of 16 bytes each, or of as many channels as there are: pixel i is in lane i / 4 of vector i % 4.
+struct Pixels {
+  alignas(64) Line::Whole vector[4];
+  [[gnu::always_inline]] explicit Pixels(const Line::Whole (&q)[4]) {
+    const Line::Whole a = Line::low32(q[0], q[1]), b = Line::high32(q[0], q[1]);
+    const Line::Whole c = Line::low32(q[2], q[3]), d = Line::high32(q[2], q[3]);
+    vector[0] = Line::low64(a, c), vector[1] = Line::high64(a, c);
+    vector[2] = Line::low64(b, d), vector[3] = Line::high64(b, d);
+  }
+  [[gnu::always_inline]] const char* pixel(int64_t i) const {
+    return reinterpret_cast<const char*>(vector + i % 4) + i / 4 * 16;
+  }
+};
 
-// Eight numbers of eight lines, kPiece apart, as eight of eight channels, `channels` apart.
+// `count` channels from one on, of pixels that are `t.channels` apart: 16 bytes of them, or fewer.
 template <class T>
-[[gnu::always_inline]] inline void turn_whole(const int16_t* lines, int64_t channels, T* out) {
-  __m128i a[8], b[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i++) a[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(lines + i * kPiece));
+[[gnu::always_inline]] inline void lay_out_row(const NarrowImage& t, int64_t count, const Line& line, const float* x,
+                                               T* out) {
+  constexpr int64_t kAll = 16 / sizeof(T), kJoined = kAll / 4;
+  const int64_t apart = t.channels * static_cast<int64_t>(sizeof(T));
+  for (int64_t at = 0; at < t.width; at += Line::kPixels) {
+    const int64_t n = t.width - at;
+    auto take = [&](int64_t c) { return c < count ? line.take(x + c * t.line + at, n) : Line::none(); };
+    Line::Whole joined[4];
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    b[2 * i] = _mm_unpacklo_epi16(a[2 * i], a[2 * i + 1]), b[2 * i + 1] = _mm_unpackhi_epi16(a[2 * i], a[2 * i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    a[i] = _mm_unpacklo_epi32(b[i], b[i + 2]), a[i + 1] = _mm_unpackhi_epi32(b[i], b[i + 2]);
-    a[i + 2] = _mm_unpacklo_epi32(b[i + 1], b[i + 3]), a[i + 3] = _mm_unpackhi_epi32(b[i + 1], b[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    b[2 * i] = _mm_unpacklo_epi64(a[i], a[i + 4]), b[2 * i + 1] = _mm_unpackhi_epi64(a[i], a[i + 4]);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i++) {
-    auto* to = reinterpret_cast<__m128i*>(out + i * channels);
-    if constexpr (sizeof(T) == 2)
-      _mm_storeu_si128(to, b[i]);
-    else
-      _mm_storel_epi64(to, _mm_packus_epi16(b[i], b[i]));
+    for (int64_t k = 0; k < 4; k++) {
+      const int64_t c = k * kJoined;
+      if constexpr (kJoined == 4)
+        joined[k] = Line::join_bytes(take(c), take(c + 1), take(c + 2), take(c + 3));
+      else
+        joined[k] = Line::join_shorts(take(c), take(c + 1));
+    }
+    const Pixels pixels(joined);
+    char* to = reinterpret_cast<char*>(out + at * t.channels);
+    // What is written behind a pixel's channels is written again by the next one.
+    if (n > Line::kPixels || (n == Line::kPixels && count == kAll)) {
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < Line::kPixels; i++) __builtin_memcpy(to + i * apart, pixels.pixel(i), 16);
+      continue;
+    }
+    for (int64_t i = 0; i < n; i++) {
+      if (count == kAll)
+        __builtin_memcpy(to + i * apart, pixels.pixel(i), 16);
+      else
+        __builtin_memcpy(to + i * apart, pixels.pixel(i), static_cast<size_t>(count) * sizeof(T));
+    }
   }
 }
 
+// The channels that do not fill 16 bytes come first: they are written with others behind them. Few lines at a time are
+// read to their end, which the processor foresees.
 template <class T>
-void lay_out(const float* x, int64_t step, int64_t channels, int64_t width, const WholeRow& how, int32_t plus,
-             void* target) {
-  auto* out = static_cast<T*>(target);
-  int16_t lines[8 * kPiece] = {};
-  for (int64_t at = 0; at < width; at += kPiece) {
-    const int64_t n = width - at < kPiece ? width - at : kPiece;
-    for (int64_t c = 0; c < channels; c += 8) {
-      const int64_t count = channels - c < 8 ? channels - c : 8;
-      for (int64_t k = 0; k < count; k++) whole_piece(x + (c + k) * step + at, n, how, plus, lines + k * kPiece);
-      T* to = out + at * channels + c;
-      int64_t i = 0;
-      if (count == 8) {
-        for (; i + 8 <= n; i += 8) turn_whole(lines + i, channels, to + i * channels);
-      }
-      for (int64_t k = 0; k < count; k++) {
-        for (int64_t p = i; p < n; p++) to[p * channels + k] = static_cast<T>(lines[k * kPiece + p]);
-      }
+void lay_out(const NarrowImage& image) {
+  constexpr int64_t kAll = 16 / sizeof(T);
+  const NarrowImage t = image;
+  const Line line(t.how, t.plus);
+  auto* out = static_cast<T*>(t.out);
+  const int64_t whole = t.channels / kAll * kAll;
+  for (int64_t i = 0; whole < t.channels && i < t.rows; i++) {
+    lay_out_row(t, t.channels - whole, line, t.x + whole * t.line + i * t.x_row, out + whole + i * t.row);
+  }
+  for (int64_t c = 0; c < whole; c += kAll) {
+    for (int64_t i = 0; i < t.rows; i++) {
+      lay_out_row(t, kAll, line, t.x + c * t.line + i * t.x_row, out + c + i * t.row);
     }
   }
 }
@@ -216,10 +389,10 @@ void lay_out(const float* x, int64_t step, int64_t channels, int64_t width, cons
 
 NarrowConvLoop make_narrow_conv() {
 #if defined(__AVX512F__)
-  if (has_vnni()) return {Bytes::kUnit, Bytes::kWindows, multiply<Bytes>, lay_out<uint8_t>};
-  return {LargePairs::kUnit, LargePairs::kWindows, multiply<LargePairs>, lay_out<int16_t>};
+  if (has_vnni()) return {Bytes::kUnit, multiply<Bytes>, lay_out<uint8_t>};
+  return {LargePairs::kUnit, multiply<LargePairs>, lay_out<int16_t>};
 #elif defined(__AVX2__)
-  return {Pairs::kUnit, Pairs::kWindows, multiply<Pairs>, lay_out<int16_t>};
+  return {Pairs::kUnit, multiply<Pairs>, lay_out<int16_t>};
 #else
   return {};
 #endif

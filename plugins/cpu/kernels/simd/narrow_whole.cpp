@@ -213,22 +213,34 @@ NarrowLoop loop() {
 }
 #endif
 
+// The two that are kept side by side have no order among themselves, so that vectors may do it.
 void extremes(const float* row, int64_t n, float* low, float* high) {
-  float least = 0, most = 0;
-  uint32_t magnitude = 0;  // as bits: NaN's are the largest
-  PG_LOOP
-  for (int64_t i = 0; i < n; i++) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, row + i, sizeof bits);
-    bits &= 0x7fffffffu;
-    magnitude = bits > magnitude ? bits : magnitude;
+  using V = Vector<float>;
+  constexpr int64_t kLanes = kVectorLanes<float>, kSide = 4;
+  V least[kSide] = {}, most[kSide] = {}, wrong[kSide] = {};  // 0 but where there is NaN
+  int64_t i = 0;
+  for (; i + kSide * kLanes <= n; i += kSide * kLanes) {
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < kSide; k++) {
+      const V x = load_vector(row + i + k * kLanes);
+      least[k] = x < least[k] ? x : least[k];
+      most[k] = x > most[k] ? x : most[k];
+      wrong[k] = x == x ? wrong[k] : x;
+    }
   }
-  if (magnitude > 0x7f800000u) return void(*low = *high = __builtin_nanf(""));
-  for (int64_t i = 0; i < n; i++) {
-    least = row[i] < least ? row[i] : least;
-    most = row[i] > most ? row[i] : most;
+  float a = 0, b = 0;
+  bool nan = false;
+  for (; i < n; i++) {
+    a = row[i] < a ? row[i] : a, b = row[i] > b ? row[i] : b;
+    nan = nan || row[i] != row[i];
   }
-  *low = least, *high = most;
+  for (int64_t k = 0; k < kSide; k++) {
+    for (int64_t lane = 0; lane < kLanes; lane++) {
+      a = least[k][lane] < a ? least[k][lane] : a, b = most[k][lane] > b ? most[k][lane] : b;
+      nan = nan || wrong[k][lane] != wrong[k][lane];
+    }
+  }
+  *low = nan ? __builtin_nanf("") : a, *high = nan ? __builtin_nanf("") : b;
 }
 
 void to_whole(const float* row, int64_t n, const WholeRow& how, int8_t* out) {
