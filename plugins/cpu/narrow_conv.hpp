@@ -15,6 +15,7 @@ namespace cpu {
 constexpr int64_t kConvFilters = 16;  // of a block, which are computed side by side
 constexpr int64_t kConvUnits = 64;    // bytes of a unit of each of them
 constexpr int64_t kConvChunk = 96;    // windows that are computed at a time, at most
+constexpr int64_t kConvTiles = 24;    // tiles that are computed at a time, at most
 constexpr int64_t kConvSlack = 12;    // places for windows behind a chunk's last one: it is computed again
 
 struct NarrowConvTile {
@@ -44,10 +45,30 @@ struct NarrowImage {
   int64_t row;  // numbers from one of them to the next
 };
 
+// A few tiles, each of 4x4 numbers of x and 2x2 results, by all filters.
+struct NarrowTiles {
+  const int16_t* x;  // the image, as lay_out wrote it, with 64 bytes behind it: rows of `row` numbers
+  int64_t row, channels;
+  int64_t first, count, wide;  // tiles, of which `wide` are in a row
+  int64_t out_h, out_w;
+  int16_t* v;                // [16][kConvTiles][padded], scratch; padded is a multiple of 32
+  int64_t padded, units;     // (channels + 1) / 2 units
+  const char* weight;        // blocks of [16][units][16][2] int16_t, `block_bytes` each: filters, transformed
+  int64_t block_bytes;
+  float x_scale;
+  const float *scale, *bias;  // [filters]; bias may be NULL
+  int64_t filters;
+  bool relu;
+  float* y;      // a filter's results from y[filter * step] on
+  int64_t step;
+};
+
 struct NarrowConvLoop {
   int64_t unit = 0;  // numbers of a unit: 4 (unsigned bytes by signed ones), 2 (of int16_t); 0: the processor has no such loop
   void (*multiply)(const NarrowConvTile& t) = nullptr;
   void (*lay_out)(const NarrowImage& image) = nullptr;
+  // By tiles; NULL: `multiply` takes less time.
+  void (*winograd)(const NarrowTiles& t) = nullptr;
 };
 
 // Those of this processor; set with the table of simd.hpp.

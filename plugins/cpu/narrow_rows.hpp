@@ -10,7 +10,9 @@ namespace cpu {
 constexpr int64_t kNarrowColumns = 4;  // results of a row that are computed side by side
 
 struct NarrowRows {
-  const uint8_t* weight;  // [columns, groups * size]: int8, or int4 plus 8, two in a byte, the first in the lower half
+  // [columns, groups * size]: int8, or int4 plus 8, two in a byte, the first in the lower half, or of floats' ways a
+  // code of float8 each, whose groups then are whole blocks.
+  const uint8_t* weight;
   const void* scale;      // [columns, groups]
   bool bf16_scale;        // else float32
   int64_t columns, groups, size, rows;
@@ -54,7 +56,7 @@ struct WholeRow {
 };
 
 struct NarrowLoops {
-  NarrowLoop floats[2];                                                    // by format: int8, int4
+  NarrowLoop floats[4];                                                    // by format: NarrowFormat
   NarrowLoop whole[2][2];                                                  // by format, and by blocks: smaller, larger
   void (*extremes)(const float* row, int64_t n, float* low, float* high);  // with 0; NaN where there is one
   void (*to_whole)(const float* row, int64_t n, const WholeRow& how, int8_t* out);

@@ -18,7 +18,7 @@ namespace {
 using pg::cpu::Scratch;
 
 // Rows of floats that read the weight as it lies: by format, with AVX2 and with AVX-512.
-constexpr int64_t kMostRows[2][2] = {{16, 8}, {128, 128}};
+constexpr int64_t kMostRows[2][4] = {{16, 8, 8, 8}, {128, 128, 32, 32}};
 constexpr int64_t kThread = int64_t{1} << 18;   // multiplications that are worth a thread
 constexpr int64_t kStretch = int64_t{1} << 18;  // numbers of the weight that are widened at a time
 constexpr int64_t kPiece = 256;                 // that are widened in float32 before they are rounded
@@ -108,7 +108,7 @@ class NarrowWay : public QuantizedWay {
 
 class FloatRows final : public NarrowWay {
  public:
-  explicit FloatRows(const Sizes& s) : NarrowWay(s, simd->narrow.floats[s.four]) {}
+  explicit FloatRows(const Sizes& s) : NarrowWay(s, simd->narrow.floats[s.format]) {}
   void run(const Operands& o, Scratch& scratch) override {
     NarrowRows t = task(o, scratch);
     const float* x = as_floats(s_.storage, o.x, s_.rows * s_.depth, scratch);
@@ -308,11 +308,13 @@ std::unique_ptr<QuantizedWay> make_panels(const Sizes& s) {
 std::unique_ptr<QuantizedWay> choose(Sizes s) {
   if (s.rows * s.columns == 0) return nullptr;
   if (s.depth == 0) s.activations = kAsIs, s.groups = 1, s.size = 0;
-  if (s.depth > 0 && s.activations == kAsIs && s.format <= kInt4) {
-    const bool wide = pg::cpu::isa() == pg::cpu::Isa::kAvx512;
-    const bool reads = s.size >= kNarrowGroup && simd->narrow.floats[s.four].block != 0;
-    if (reads && s.rows <= kMostRows[wide][s.four]) return std::make_unique<FloatRows>(s);
-    if (!wide) return make_panels(s);
+  if (s.depth > 0 && s.activations == kAsIs) {
+    const bool wide = pg::cpu::isa() == pg::cpu::Isa::kAvx512, whole = s.format <= kInt4;
+    const int64_t block = simd->narrow.floats[s.format].block;
+    // What lies behind a group of float8 could be NaN, which nothing that it meets takes away.
+    const bool reads = s.size >= kNarrowGroup && block != 0 && (whole || s.size % block == 0);
+    if (reads && s.rows <= kMostRows[wide][s.format]) return std::make_unique<FloatRows>(s);
+    if (!wide && whole) return make_panels(s);
   }
   if (s.size >= kNarrowGroup && s.size <= kWholeGroup && s.activations != kAsIs) {
     const NarrowLoop *loops = simd->narrow.whole[s.four], &large = loops[1];

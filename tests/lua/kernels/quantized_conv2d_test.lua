@@ -69,6 +69,12 @@ local CASES = { -- x, filters, scales of one, the rest
   { { 1, 12, 7, 5 }, 24, 1, { kernel = { 3, 3 }, groups = 3, dilation = { 1, 2 }, padding = { 2 } } },
   { { 1, 5, 9, 9 }, 16, 1, { kernel = { 9, 9 } } },
   { { 1, 9, 3, 70 }, 17, 1, { kernel = { 3, 5 }, padding = { 3, 4 } } },
+  { { 1, 16, 9, 9 }, 72, 1, { kernel = { 3, 3 }, groups = 2, padding = { 1 }, bias = true } },
+  { { 1, 3, 17, 19 }, 64, 1, { kernel = { 7, 7 }, stride = { 2, 2 }, padding = { 3 }, bias = true } },
+  { { 1, 33, 7, 9 }, 50, 1, { kernel = { 1, 1 }, stride = { 2, 1 } } },
+  { { 2, 17, 9, 11 }, 40, 1, { kernel = { 3, 3 }, padding = { 1, 2, 0, 3 }, bias = true, activation = "relu" } },
+  { { 1, 13, 5, 61 }, 17, 1, { kernel = { 3, 3 } } }, { { 3, 64, 6, 4 }, 8, 1, { kernel = { 3, 3 }, padding = { 4 } } },
+  { { 1, 12, 33, 31 }, 47, 1, { kernel = { 3, 3 }, padding = { 1 }, bias = true } },
   { { 1, 6, 4, 4 }, 6, 1, { kernel = { 3, 3 }, groups = 6, padding = { 1 }, bias = true } }, -- filters too few
   { { 2, 8, 6, 6 }, 12, 2, { kernel = { 2, 2 }, activation = "relu" } }, -- scales too many
   { { 0, 3, 4, 4 }, 8, 1, { kernel = { 3, 3 } } }, { { 2, 4, 3, 3 }, 0, 1, { kernel = { 3, 3 } } },
@@ -128,6 +134,37 @@ test("sums of whole numbers are exact, of the largest ones too; a NaN spoils its
   end
 end)
 
+test("numbers at the ends of their ranges make exact sums of either sign, around any zero point", function(t)
+  pg.manual_seed(5)
+  local weight = (pg.randint(0, 2, { 40, 48 * 9 }) * 254 - 127):to("int8")
+  local one, ends = pg.ones { 40, 1 }, pg.tensor { 0.0, 255.0, 1.0, 254.0 }
+  local which = pg.randint(0, 4, { 2, 48, 9, 10 })
+  for _, zero in ipairs { 0, 77, 255 } do
+    local x = ends:index_select(which:reshape(-1), { axis = 1 }):reshape(2, 48, 9, 10) - zero
+    for _, stride in ipairs { 1, 2 } do
+      local o = { kernel = { 3, 3 }, stride = { stride, stride }, padding = { 1 }, activations = "uint8" }
+      local y = pg.quantized_conv2d(x, weight, one, nil, pg.ones { 1 }, pg.tensor { zero + 0.0 }, o)
+      local want = pg.conv2d(x:to("float64"), weight:to("float64"):reshape(40, 48, 3, 3), nil,
+                             { stride = { stride, stride }, padding = { 1 } })
+      t.equal((y:to("float64") - want):abs():amax():item(), 0)
+      o.activations = "int8"
+      x = x:maximum(-127):minimum(127)
+      y = pg.quantized_conv2d(x, weight, one, nil, pg.ones { 1 }, nil, o)
+      want = pg.conv2d(x:to("float64"), weight:to("float64"):reshape(40, 48, 3, 3), nil,
+                       { stride = { stride, stride }, padding = { 1 } })
+      t.equal((y:to("float64") - want):abs():amax():item(), 0)
+      x = ends:index_select(which:reshape(-1), { axis = 1 }):reshape(2, 48, 9, 10) - zero
+    end
+  end
+end)
+
+test("numbers halfway between two whole ones become the even one", function(t)
+  local x = pg.arange(-40, 40):to("float32"):reshape(1, 1, 8, 10) / 2
+  local y = pg.quantized_conv2d(x, pg.ones({ 8, 1 }, { dtype = "int8" }), pg.ones { 8, 1 }, nil, pg.ones { 1 }, nil,
+                                { kernel = { 1, 1 }, activations = "int8" })
+  t.equal((y - x:round()):abs():amax():item(), 0)
+end)
+
 test("filters that are kept in a layout of their own follow what is written to them", function(t)
   local weight, scale = pg.ones({ 8, 4 }, { dtype = "int8" }), pg.ones { 8, 1 }
   local x = pg.full({ 1, 1, 2, 2 }, 127.0)
@@ -136,6 +173,21 @@ test("filters that are kept in a layout of their own follow what is written to t
   for _ = 1, 5 do t.equal(run():amax():item(), 4 * 127) end
   weight:fill_(2)
   for _ = 1, 5 do t.equal(run():amax():item(), 8 * 127) end
+  local filters, scales = pg.ones({ 16, 16 * 9 }, { dtype = "int8" }), pg.ones { 16, 1 }
+  local image = pg.ones { 1, 16, 8, 8 }
+  for _, activations in ipairs { "floating", "int8" } do -- as floats, and what is kept of whole numbers for tiles
+    local function sum()
+      return pg.quantized_conv2d(image, filters, scales, nil, activations == "int8" and pg.ones { 1 } or nil, nil,
+                                 { kernel = { 3, 3 }, activations = activations }):amax():item()
+    end
+    filters:fill_(1)
+    scales:fill_(1)
+    for _ = 1, 4 do t.equal(sum(), 144) end
+    filters:fill_(3)
+    for _ = 1, 4 do t.equal(sum(), 432) end
+    scales:fill_(0.5)
+    for _ = 1, 4 do t.equal(sum(), 216) end
+  end
 end)
 
 test("the other instruction sets", function(t)

@@ -37,6 +37,10 @@ local function check(t, dtype, rows, outputs, inputs, groups, o, view)
   local x = view and pg.randn { inputs, rows }:to(dtype):t() or pg.randn { rows, inputs }:to(dtype)
   local weight = pg.randint(-127, 128, { outputs, inputs }):to("int8")
   if o.format == "int4" then weight = pg.randint(0, 256, { outputs, inputs / 2 }):to("uint8") end
+  if o.format:find "float8" then -- of either sign, up to 60 or 448
+    weight = pg.randint(0, o.format == "float8_e4m3fn" and 127 or 100, { outputs, inputs })
+    weight = (weight + pg.randint(0, 2, { outputs, inputs }) * 128):to("uint8")
+  end
   local scale = (pg.rand { outputs, groups } * 0.01 + 0.01):to(dtype)
   local bias = o.bias and pg.randn { outputs }:to(dtype) or nil
   local y = pg.quantized_linear(x, weight, scale, bias, o.x_scale and o.x_scale:to(dtype), o.x_zero and
@@ -98,6 +102,35 @@ test("a scale and a zero point of all of x; views; empties; odd inputs", functio
     end
   end
   check(t, "float32", 0, 3, 32, 1, { format = "int8", activations = "int8" })
+end)
+
+test("float8: ragged sizes, rows, groups, dtypes", function(t)
+  pg.manual_seed(5)
+  for k, size in ipairs(SIZES) do
+    for i, rows in ipairs { 1, 3, 8, 33 } do
+      for _, format in ipairs { "float8_e4m3fn", "float8_e5m2" } do
+        local dtype = ({ "float32", "bfloat16", "float32" })[(i + k) % 3 + 1]
+        check(t, dtype, rows, size[1], size[2], size[3], { format = format, bias = k % 2 == 0 })
+      end
+    end
+  end
+end)
+
+test("each code of float8 is multiplied as what it stands for; a NaN or infinity stays in its row", function(t)
+  for _, format in ipairs { "float8_e4m3fn", "float8_e5m2" } do
+    local codes, scale = pg.arange(0, 256):to("uint8"):reshape(256, 1), pg.full({ 256, 1 }, 0.5)
+    local weight = pg.cat({ codes, pg.zeros({ 256, 63 }, { dtype = "uint8" }) }, { axis = 2 })
+    local numbers = pg.dequantize(codes, scale, { format = format })
+    for _, rows in ipairs { 1, 50 } do
+      local x = pg.zeros { rows, 64 }
+      x[{ {}, 1 }] = 1
+      local y = pg.quantized_linear(x, weight, scale, nil, nil, nil, { format = format })
+      for i = 1, 256 do
+        local got, want = y[{ rows, i }]:item(), numbers[{ i, 1 }]:item()
+        t.ok(got == want or got ~= got and want ~= want, ("%s %d: %g, expected %g"):format(format, i - 1, got, want))
+      end
+    end
+  end
 end)
 
 test("sums of whole numbers are exact, of the largest ones too", function(t)

@@ -1,105 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of whole numbers: products of unsigned bytes by signed ones where the processor has them (VNNI), else of
 // pairs of 16-bit numbers.
-#include "../../narrow_conv.hpp"
-#include "vector.hpp"
+#include "narrow_conv.hpp"
 
 namespace cpu::PG_CPU_ISA {
+
+void (*narrow_winograd())(const NarrowTiles& t);  // narrow_winograd.cpp
+
 namespace {
 
 #if defined(__AVX2__)
-// ---- sums ----
-
-// What a block's sums are made to.
-struct Finish {
-  const int32_t* away;  // [16], as below
-  const float *scale, *bias;
-  bool relu;
-};
-
-// 16 sums, and a unit of x times 16 units of filters on top of them. kWindows times kBlocks of them fit the registers.
-#if defined(__AVX512F__)
-struct LargeSums {
-  __m512i all = _mm512_setzero_si512();
-  [[gnu::always_inline]] void finish(const Finish& f, float* out) const {
-    __m512 y = _mm512_cvtepi32_ps(_mm512_sub_epi32(all, _mm512_loadu_si512(f.away)));
-    y = _mm512_add_ps(_mm512_mul_ps(y, _mm512_loadu_ps(f.scale)), _mm512_loadu_ps(f.bias));
-    if (f.relu) y = _mm512_max_ps(_mm512_setzero_ps(), y);  // the second where one is NaN
-    _mm512_storeu_ps(out, y);
-  }
-};
-struct LargePairs {
-  static constexpr int64_t kUnit = 2;
-  static constexpr int kWindows = 12, kBlocks = 2;
-  using Unit = __m512i;
-  struct Filters {
-    __m512i all;
-    [[gnu::always_inline]] explicit Filters(const char* p) : all(_mm512_loadu_si512(p)) {}
-  };
-  struct Sums : LargeSums {
-    [[gnu::always_inline]] void add(Unit x, const Filters& w) {
-      all = _mm512_add_epi32(all, _mm512_madd_epi16(x, w.all));
-    }
-  };
-  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
-};
-struct Bytes {
-  static constexpr int64_t kUnit = 4;
-  static constexpr int kWindows = 12, kBlocks = 2;
-  using Unit = __m512i;
-  struct Filters {
-    __m512i all;
-    [[gnu::always_inline]] explicit Filters(const char* p) : all(_mm512_loadu_si512(p)) {}
-  };
-  struct Sums : LargeSums {
-    [[gnu::always_inline]] void add(Unit x, const Filters& w) {
-      // In assembly, since the rest of this file is compiled without VNNI.
-      asm("vpdpbusd %2, %1, %0" : "+v"(all) : "v"(x), "v"(w.all));
-    }
-  };
-  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
-};
-#else
-struct Pairs {
-  static constexpr int64_t kUnit = 2;
-  static constexpr int kWindows = 6, kBlocks = 1;
-  using Unit = __m256i;
-  struct Filters {
-    Unit part[2];
-    [[gnu::always_inline]] explicit Filters(const char* p)
-        : part{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
-               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))} {}
-  };
-  struct Sums {
-    Unit part[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    [[gnu::always_inline]] void add(Unit x, const Filters& w) {
-      const Unit low = _mm256_madd_epi16(x, w.part[0]), high = _mm256_madd_epi16(x, w.part[1]);
-      // One window after the other: the compiler would fetch all of them first, and keep the sums in memory.
-      asm volatile("vpaddd %1, %0, %0" : "+x"(part[0]) : "x"(low));
-      asm volatile("vpaddd %1, %0, %0" : "+x"(part[1]) : "x"(high));
-    }
-    [[gnu::always_inline]] void finish(const Finish& f, float* out) const {
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; half++) {
-        const int at = 8 * half;
-        const Unit away = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f.away + at));
-        __m256 y = _mm256_cvtepi32_ps(_mm256_sub_epi32(part[half], away));
-        y = _mm256_add_ps(_mm256_mul_ps(y, _mm256_loadu_ps(f.scale + at)), _mm256_loadu_ps(f.bias + at));
-        if (f.relu) y = _mm256_max_ps(_mm256_setzero_ps(), y);
-        _mm256_storeu_ps(out + at, y);
-      }
-    }
-  };
-  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm256_set1_epi32(x); }
-};
-#endif
-
-[[gnu::always_inline]] inline int32_t unit_at(const char* p) {
-  int32_t unit;
-  __builtin_memcpy(&unit, p, sizeof unit);
-  return unit;
-}
-
 // t.room[block][i][j]: results of `kWindows` windows from `first` on by `kBlocks` blocks of filters.
 template <class Way, int kWindows, int kBlocks>
 [[gnu::always_inline]] inline void windows(const NarrowConvTile& t, int64_t first, const char* weight,
@@ -128,92 +38,15 @@ template <class Way, int kWindows, int kBlocks>
   }
 }
 
-// As few windows beyond those that there are as sums side by side allow.
 template <class Way, int kBlocks>
 [[gnu::always_inline]] inline void all_windows(const NarrowConvTile& t, const char* weight, const Finish* finish,
                                                float* room, int64_t filters, const float* y) {
-  constexpr int kMost = Way::kWindows, kSome = kMost * 2 / 3, kFew = kMost / 3;
-  int64_t i = 0;
-  while (i < t.kept) {
-    const int64_t left = t.kept - i;
-    // Where results go, which are many places at once: nothing else fetches them in time.
-    for (int64_t j = 0; j < filters; j++) __builtin_prefetch(y + j * t.step + i, 0, 2);
-    if (left <= kFew) {
-      windows<Way, kFew, kBlocks>(t, i, weight, finish, room), i += kFew;
-    } else if (left <= kSome || (left > kMost && left <= 2 * kSome)) {
-      windows<Way, kSome, kBlocks>(t, i, weight, finish, room), i += kSome;
-    } else {
-      windows<Way, kMost, kBlocks>(t, i, weight, finish, room), i += kMost;
-    }
-  }
-}
-
-// Squares of kTurned rows, 16 apart, to columns.
-#if defined(__AVX512F__)
-constexpr int64_t kTurned = 16;
-[[gnu::always_inline]] inline void turn(const float* from, float* to, int64_t step) {
-  __m512 a[16], b[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(from + i * kConvFilters);
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {  // a[i + k]: rows i.. i + 3 of columns k, k + 4, k + 8, k + 12
-    a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44), a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
-    a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) {
-    b[k] = _mm512_shuffle_f32x4(a[k], a[k + 4], 0x88), b[k + 4] = _mm512_shuffle_f32x4(a[k], a[k + 4], 0xdd);
-    b[k + 8] = _mm512_shuffle_f32x4(a[k + 8], a[k + 12], 0x88);
-    b[k + 12] = _mm512_shuffle_f32x4(a[k + 8], a[k + 12], 0xdd);
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) {
-    _mm512_storeu_ps(to + k * step, _mm512_shuffle_f32x4(b[k], b[k + 8], 0x88));
-    _mm512_storeu_ps(to + (k + 4) * step, _mm512_shuffle_f32x4(b[k + 4], b[k + 12], 0x88));
-    _mm512_storeu_ps(to + (k + 8) * step, _mm512_shuffle_f32x4(b[k], b[k + 8], 0xdd));
-    _mm512_storeu_ps(to + (k + 12) * step, _mm512_shuffle_f32x4(b[k + 4], b[k + 12], 0xdd));
-  }
-}
-#else
-constexpr int64_t kTurned = 8;
-[[gnu::always_inline]] inline void turn(const float* from, float* to, int64_t step) {
-  __m256 a[8], b[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(from + i * kConvFilters);
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]), b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44), a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
-    a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44), a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    _mm256_storeu_ps(to + i * step, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * step, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
-  }
-}
-#endif
-
-// Results [windows][16] as lines of t.step, a filter each.
-void put(const NarrowConvTile& t, const float* room, int64_t filters, float* y) {
-  int64_t i = 0;
-  for (; i + kTurned <= t.kept; i += kTurned) {
-    int64_t j = 0;
-    for (; j + kTurned <= filters; j += kTurned) turn(room + i * kConvFilters + j, y + j * t.step + i, t.step);
-    for (; j < filters; j++) {
-      for (int64_t k = i; k < i + kTurned; k++) y[j * t.step + k] = room[k * kConvFilters + j];
-    }
-  }
-  for (int64_t j = 0; j < filters; j++) {
-    for (int64_t k = i; k < t.kept; k++) y[j * t.step + k] = room[k * kConvFilters + j];
-  }
+  side_by_side<Way::kWindows>(
+      t.kept, [&](auto count, int64_t i) __attribute__((always_inline)) {
+        // Where results go, which are many places at once: nothing else fetches them in time.
+        for (int64_t j = 0; j < filters; j++) __builtin_prefetch(y + j * t.step + i, 0, 2);
+        windows<Way, decltype(count)::value, kBlocks>(t, i, weight, finish, room);
+      });
 }
 
 template <class Way>
@@ -242,7 +75,7 @@ void multiply(const NarrowConvTile& t) {
     weight += Way::kBlocks * t.block_bytes;
     for (int64_t at = first, b = 0; b < Way::kBlocks && at < t.filters; b++, at += kConvFilters) {
       const int64_t count = t.filters - at < kConvFilters ? t.filters - at : kConvFilters;
-      put(t, room + b * kConvChunk * kConvFilters, count, t.y + at * t.step);
+      put(room + b * kConvChunk * kConvFilters, t.kept, count, t.step, t.y + at * t.step);
     }
   }
 }
@@ -389,10 +222,10 @@ void lay_out(const NarrowImage& image) {
 
 NarrowConvLoop make_narrow_conv() {
 #if defined(__AVX512F__)
-  if (has_vnni()) return {Bytes::kUnit, multiply<Bytes>, lay_out<uint8_t>};
-  return {LargePairs::kUnit, multiply<LargePairs>, lay_out<int16_t>};
-#elif defined(__AVX2__)
-  return {Pairs::kUnit, multiply<Pairs>, lay_out<int16_t>};
+  if (has_vnni()) return {Bytes::kUnit, multiply<Bytes>, lay_out<uint8_t>, nullptr};
+#endif
+#if defined(__AVX2__)
+  return {AnyPairs::kUnit, multiply<AnyPairs>, lay_out<int16_t>, narrow_winograd()};
 #else
   return {};
 #endif

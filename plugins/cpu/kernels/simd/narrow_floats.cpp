@@ -21,19 +21,23 @@ using Floats = Vector<float>;
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// The numbers in kLanes bytes: of int4 first the lower halves, then the upper ones.
-template <bool four>
+enum Format { kBytes, kPairs, kE4M3, kE5M2 };  // as the operators number them
+
+// The numbers in kLanes bytes: of pairs first the lower halves, then the upper ones.
+template <Format format>
 struct Numbers {
-  Floats part[four ? 2 : 1];
+  static constexpr int kParts = format == kPairs ? 2 : 1;
+  static constexpr float kScale = format == kE4M3 ? 256 : 1;  // what they are to be multiplied by
+  Floats part[kParts];
 };
-[[gnu::always_inline]] inline void take(__m128i bytes, Numbers<false>& out) {
+[[gnu::always_inline]] inline void take(__m128i bytes, Numbers<kBytes>& out) {
 #if defined(__AVX512F__)
   out.part[0] = (Floats)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 #else
   out.part[0] = (Floats)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 #endif
 }
-[[gnu::always_inline]] inline void take(__m128i bytes, Numbers<true>& out) {
+[[gnu::always_inline]] inline void take(__m128i bytes, Numbers<kPairs>& out) {
 #if defined(__AVX512F__)
   const __m512 value = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
   const __m512i wide = _mm512_cvtepu8_epi32(bytes);  // the look-up takes the lowest four bits
@@ -46,6 +50,37 @@ struct Numbers {
   out.part[1] = (Floats)_mm256_cvtepi32_ps(_mm256_sub_epi32(high, eight));
 #endif
 }
+// Float8 as halves: of e5m2 they are their upper bytes, of e4m3 exponents are less by 8.
+#if defined(__AVX512F__)
+using Halves = __m256i;
+[[gnu::always_inline]] inline Halves signed_halves(__m128i bytes) { return _mm256_cvtepi8_epi16(bytes); }
+[[gnu::always_inline]] inline Halves shifted(Halves a, int n) { return _mm256_slli_epi16(a, n); }
+[[gnu::always_inline]] inline Halves masked(Halves a, int bits) {
+  return _mm256_and_si256(a, _mm256_set1_epi16(static_cast<int16_t>(bits)));
+}
+[[gnu::always_inline]] inline Halves or_ones_where(Halves a, Halves b, int bits) {
+  return _mm256_or_si256(a, _mm256_cmpeq_epi16(b, _mm256_set1_epi16(static_cast<int16_t>(bits))));
+}
+[[gnu::always_inline]] inline Floats wide(Halves a) { return (Floats)_mm512_cvtph_ps(a); }
+#else
+using Halves = __m128i;
+[[gnu::always_inline]] inline Halves signed_halves(__m128i bytes) { return _mm_cvtepi8_epi16(bytes); }
+[[gnu::always_inline]] inline Halves shifted(Halves a, int n) { return _mm_slli_epi16(a, n); }
+[[gnu::always_inline]] inline Halves masked(Halves a, int bits) {
+  return _mm_and_si128(a, _mm_set1_epi16(static_cast<int16_t>(bits)));
+}
+[[gnu::always_inline]] inline Halves or_ones_where(Halves a, Halves b, int bits) {
+  return _mm_or_si128(a, _mm_cmpeq_epi16(b, _mm_set1_epi16(static_cast<int16_t>(bits))));
+}
+[[gnu::always_inline]] inline Floats wide(Halves a) { return (Floats)_mm256_cvtph_ps(a); }
+#endif
+[[gnu::always_inline]] inline void take(__m128i bytes, Numbers<kE5M2>& out) {
+  out.part[0] = wide(shifted(signed_halves(bytes), 8));
+}
+[[gnu::always_inline]] inline void take(__m128i bytes, Numbers<kE4M3>& out) {
+  const Halves a = masked(shifted(signed_halves(bytes), 7), 0xbf80);
+  out.part[0] = wide(or_ones_where(a, masked(a, 0x7fff), 0x3f80));  // all ones are NaN
+}
 [[gnu::always_inline]] inline Floats multiply_add(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
   return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -54,13 +89,13 @@ struct Numbers {
 #endif
 }
 
-template <bool four>
-constexpr int64_t kBlock = four ? 2 * kLanes : kLanes;
+template <Format format>
+constexpr int64_t kBlock = Numbers<format>::kParts * kLanes;
 
-template <bool four, class Scale, int Rows, int Columns>
+template <Format format, class Scale, int Rows, int Columns>
 [[gnu::always_inline]] inline void tile(const NarrowRows& t, int64_t row, int64_t column) {
-  constexpr int kParts = four ? 2 : 1, kSums = Rows == 1 ? 2 : 1;  // sums that do not wait for each other
-  const int64_t group_bytes = four ? t.size / 2 : t.size, step = t.groups * group_bytes, row_step = t.groups * t.padded;
+  constexpr int kParts = Numbers<format>::kParts, kSums = Rows == 1 ? 2 : 1;  // sums that do not wait for each other
+  const int64_t group_bytes = t.size / kParts, step = t.groups * group_bytes, row_step = t.groups * t.padded;
   const uint8_t *weight = t.weight + column * step, *end = t.weight + t.columns * step;
   const auto* scale = static_cast<const Scale*>(t.scale) + column * t.groups;
   const float* x = static_cast<const float*>(t.x) + row * row_step;
@@ -71,7 +106,7 @@ template <bool four, class Scale, int Rows, int Columns>
 #pragma GCC unroll 4
       for (int j = 0; j < Columns; j++) {
         if (b % (64 / kLanes) == 0) __builtin_prefetch(weight + (j + kNarrowColumns) * step + b * kLanes);
-        Numbers<four> w;
+        Numbers<format> w;
         take(load_bytes(weight + j * step + b * kLanes, limit), w);
 #pragma GCC unroll 4
         for (int i = 0; i < Rows; i++) {
@@ -91,7 +126,7 @@ template <bool four, class Scale, int Rows, int Columns>
     if (whole * kLanes < group_bytes) block(whole, 0, end);
 #pragma GCC unroll 4
     for (int j = 0; j < Columns; j++) {
-      const float s = to_number(scale[j * t.groups + g]);
+      const float s = to_number(scale[j * t.groups + g]) * Numbers<format>::kScale;
 #pragma GCC unroll 4
       for (int i = 0; i < Rows; i++) {
         const Floats all = kSums == 2 ? sum[i][j][0] + sum[i][j][kSums - 1] : sum[i][j][0];
@@ -110,29 +145,34 @@ template <bool four, class Scale, int Rows, int Columns>
   }
 }
 
-template <bool four, class Scale>
+template <Format format, class Scale>
 struct Tile {
   template <int Rows, int Columns>
   static void run(const NarrowRows& t, int64_t row, int64_t column) {
-    tile<four, Scale, Rows, Columns>(t, row, column);
+    tile<format, Scale, Rows, Columns>(t, row, column);
   }
 };
 
-template <bool four>
+template <Format format>
 void multiply(const NarrowRows& t, int64_t begin, int64_t end) {
   constexpr int kMostRows = kVectorBytes == 64 ? 4 : 2;  // sums take half of the registers
   if (t.bf16_scale)
-    each_tile<Tile<four, pg::bf16>, kMostRows>(t, begin, end);
+    each_tile<Tile<format, pg::bf16>, kMostRows>(t, begin, end);
   else
-    each_tile<Tile<four, float>, kMostRows>(t, begin, end);
+    each_tile<Tile<format, float>, kMostRows>(t, begin, end);
 }
 
-template <bool four>
+template <Format format>
 int32_t lay_out(const void* group, int64_t size, int64_t padded, void* out) {
   const auto* from = static_cast<const float*>(group);
   auto* to = static_cast<float*>(out);
-  spread<four ? kLanes : 0>(from, size, padded, to);
+  spread<format == kPairs ? kLanes : 0>(from, size, padded, to);
   return 0;
+}
+
+template <Format format>
+void add(Simd& table) {
+  table.narrow.floats[format] = {kBlock<format>, sizeof(float), lay_out<format>, multiply<format>};
 }
 #endif
 
@@ -140,8 +180,7 @@ int32_t lay_out(const void* group, int64_t size, int64_t padded, void* out) {
 
 void fill_narrow_floats(Simd& table) {
 #if defined(__AVX2__)
-  table.narrow.floats[0] = {kBlock<false>, sizeof(float), lay_out<false>, multiply<false>};
-  table.narrow.floats[1] = {kBlock<true>, sizeof(float), lay_out<true>, multiply<true>};
+  add<kBytes>(table), add<kPairs>(table), add<kE4M3>(table), add<kE5M2>(table);
 #else
   (void)table;
 #endif
