@@ -19,11 +19,11 @@ constexpr int64_t kConvTiles = 24;    // tiles that are computed at a time, at m
 constexpr int64_t kConvSlack = 12;    // places for windows behind a chunk's last one: it is computed again
 
 struct NarrowConvTile {
-  const char* x;              // the image
-  const int64_t* window;      // [kept + kConvSlack] bytes from x on to the first number of each window
-  const int64_t* run;         // [runs] bytes from a window's first number on to each of its runs
-  int64_t runs, units;        // units of each run
-  const char* weight;         // blocks of [runs][units][16][numbers of a unit], `block_bytes` each
+  const char* x;          // the image
+  const int64_t* window;  // [kept + kConvSlack] bytes from x on to the first number of each window
+  const int64_t* run;     // [runs] bytes from a window's first number on to each of its runs
+  int64_t runs, units;    // units of each run
+  const char* weight;     // blocks of [runs][units][16][numbers of a unit], `block_bytes` each
   int64_t block_bytes;
   const int32_t* sum;         // [filters]: of each one's numbers
   int32_t zero;               // what x's numbers are taken plus
@@ -51,20 +51,20 @@ struct NarrowTiles {
   int64_t row, channels;
   int64_t first, count, wide;  // tiles, of which `wide` are in a row
   int64_t out_h, out_w;
-  int16_t* v;                // [16][kConvTiles][padded], scratch; padded is a multiple of 32
-  int64_t padded, units;     // (channels + 1) / 2 units
-  const char* weight;        // blocks of [16][units][16][2] int16_t, `block_bytes` each: filters, transformed
+  int16_t* v;             // [16][kConvTiles][padded], scratch; padded is a multiple of 32
+  int64_t padded, units;  // (channels + 1) / 2 units
+  const char* weight;     // blocks of [16][units][16][2] int16_t, `block_bytes` each: filters, transformed
   int64_t block_bytes;
   float x_scale;
   const float *scale, *bias;  // [filters]; bias may be NULL
   int64_t filters;
   bool relu;
-  float* y;      // a filter's results from y[filter * step] on
+  float* y;  // a filter's results from y[filter * step] on
   int64_t step;
 };
 
 struct NarrowConvLoop {
-  int64_t unit = 0;  // numbers of a unit: 4 (unsigned bytes by signed ones), 2 (of int16_t); 0: the processor has no such loop
+  int64_t unit = 0;  // numbers of a unit: 4 (unsigned bytes by signed ones), 2 (int16_t); 0: there is no such loop
   void (*multiply)(const NarrowConvTile& t) = nullptr;
   void (*lay_out)(const NarrowImage& image) = nullptr;
   // By tiles; NULL: `multiply` takes less time.

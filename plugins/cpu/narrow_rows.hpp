@@ -13,8 +13,8 @@ struct NarrowRows {
   // [columns, groups * size]: int8, or int4 plus 8, two in a byte, the first in the lower half, or of floats' ways a
   // code of float8 each, whose groups then are whole blocks.
   const uint8_t* weight;
-  const void* scale;      // [columns, groups]
-  bool bf16_scale;        // else float32
+  const void* scale;  // [columns, groups]
+  bool bf16_scale;    // else float32
   int64_t columns, groups, size, rows;
   // x as lay_out wrote it: rows of `groups` groups of `padded` elements.
   const void* x;

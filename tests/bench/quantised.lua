@@ -3,7 +3,8 @@
 -- and onnxruntime's: perigee tests/bench/quantised.lua [PYTHON [ROUNDS [PATTERN]]]. All take turns, with one thread
 -- each; a row is a model whose name has PATTERN in it: microseconds of processor time a call, medians of the rounds,
 -- and medians of the rounds' ratios, of which those to others say how many times their time Perigee's of the same kind
--- takes, dynamic int8 beside float32's (below 1: less).
+-- takes, dynamic int8 beside float32's (below 1: less). A lesser processor: with PERIGEE_CPU_ISA=avx2 and, for oneDNN's
+-- float32, DNNL_MAX_CPU_ISA=AVX2 in the environment.
 
 local pg = require "perigee"
 local nn = pg.nn

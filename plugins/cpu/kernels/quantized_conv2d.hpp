@@ -143,15 +143,14 @@ class WholeImages {
     return is_bytes() ? (s_.activations == kRowsInt8 ? 128 : 0) : -static_cast<int32_t>(how.zero);
   }
   void lay_out(const float* x, const WholeRow* how, char* images) const {
-    pg::parallel_for(s_.n * high_, std::max<int64_t>(1, kGrainCostly / (wide_ * s_.c)),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end;) {
-                         const int64_t image = i / high_, last = std::min(end, (image + 1) * high_);
-                         lay_out_rows(x + image * s_.image(), how[image], i % high_, last - i,
-                                      images + image * bytes());
-                         i = last;
-                       }
-                     });
+    pg::parallel_for(
+        s_.n * high_, std::max<int64_t>(1, kGrainCostly / (wide_ * s_.c)), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end;) {
+            const int64_t image = i / high_, last = std::min(end, (image + 1) * high_);
+            lay_out_rows(x + image * s_.image(), how[image], i % high_, last - i, images + image * bytes());
+            i = last;
+          }
+        });
   }
 
  private:

@@ -128,9 +128,9 @@ struct Line {
         nan(_mm256_set1_epi32(plus)) {}
   [[gnu::always_inline]] Whole take(const float* p, int64_t n) const {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256 all = n >= kPixels ? _mm256_loadu_ps(p)
-                                    : _mm256_maskload_ps(p, _mm256_cmpgt_epi32(
-                                                                _mm256_set1_epi32(static_cast<int32_t>(n)), lanes));
+    const __m256 all =
+        n >= kPixels ? _mm256_loadu_ps(p)
+                     : _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), lanes));
     __m256 x = _mm256_div_ps(all, scale);
     x = _mm256_min_ps(high, _mm256_max_ps(low, x));  // the second where one is NaN
     const __m256i number = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_ORD_Q));

@@ -90,7 +90,7 @@ using Halves = __m128i;
 }
 
 template <Format format>
-constexpr int64_t kBlock = Numbers<format>::kParts * kLanes;
+constexpr int64_t kBlock = format == kPairs ? 2 * kLanes : kLanes;
 
 template <Format format, class Scale, int Rows, int Columns>
 [[gnu::always_inline]] inline void tile(const NarrowRows& t, int64_t row, int64_t column) {

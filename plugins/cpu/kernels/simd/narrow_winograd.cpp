@@ -114,12 +114,24 @@ void put_tiles(const NarrowTiles& t, const float* room, int64_t filters, float* 
   }
 }
 
+// Where a filter's results go, so that they are there when they are written to.
+[[gnu::always_inline]] inline void fetch(const NarrowTiles& t, const float* y) {
+  for (int64_t i = 0; i < t.count; i += 8) {
+    const int64_t at = t.first + i;
+    const float* to = y + at / t.wide * 2 * t.out_w + at % t.wide * 2;
+    __builtin_prefetch(to, 0, 2), __builtin_prefetch(to + t.out_w, 0, 2);
+  }
+}
+
 template <int kBlocks>
 void blocks(const NarrowTiles& t, int64_t first) {
   alignas(64) uint32_t sums[kBlocks * kSums];
   alignas(64) float room[4 * kPlace];
   const char* weight = t.weight + first / kConvFilters * t.block_bytes;
   for (int64_t place = 0; place < 16; place++) {
+    for (int64_t j = first + place; j < t.filters && j < first + kBlocks * kConvFilters; j += 16) {
+      fetch(t, t.y + j * t.step);
+    }
     side_by_side<AnyPairs::kWindows>(
         t.count, [&](auto count, int64_t i) __attribute__((always_inline)) {
           const int64_t at = place * kConvTiles + i;
