@@ -365,8 +365,26 @@ PGC_API int32_t pgc_dist_gather(int64_t group, pgc_tensor *tensor, pgc_tensor *o
 PGC_API int32_t pgc_dist_begin_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag, uint64_t *number);
 PGC_API int32_t pgc_dist_look(uint64_t number, int32_t *over);
 PGC_API int32_t pgc_dist_finish(uint64_t number);
-/* Copies each source into the target of its shape, dtype and device: gradients into a bucket and back. No tape sees it. */
-PGC_API int32_t pgc_copy_each(pgc_tensor *const *targets, pgc_tensor *const *sources, uint32_t count);
+/* Sums gradients of parameters over a group, in buckets, which start while a backward pass computes the others. `among`:
+ * the group; `gradients`: another one of the same ranks, whose calls come between others' at any time. `scale`: the operator
+ * "mul". */
+typedef struct pgc_reducer pgc_reducer;
+typedef struct pgc_reducer_options {
+  int64_t among, gradients;
+  uint64_t first, others, direct; /* most bytes of the first bucket and of others; least of a gradient that is in none */
+  uint32_t scale;
+  int32_t overlaps; /* 0: nothing starts before pgc_reducer_sum */
+} pgc_reducer_options;
+PGC_API int32_t pgc_reducer_create(const pgc_reducer_options *options, pgc_tensor *const *params, uint32_t count,
+                                   pgc_reducer **output);
+PGC_API void pgc_reducer_release(pgc_reducer *reducer);
+/* on: gradients that come from now on count `weight`, and may be sent. Else none are. */
+PGC_API void pgc_reducer_send(pgc_reducer *reducer, int32_t on, double weight);
+/* Gradients, times this process's weight, become the sums over all; called by all. One that some processes lack counts as
+ * zero there; one that all lack stays so. any[i]: whether some process has the i-th; the same memory until the release. */
+PGC_API int32_t pgc_reducer_sum(pgc_reducer *reducer, double weight, const uint8_t **any);
+/* Buckets that have started since the last sum, and those that had before it. */
+PGC_API void pgc_reducer_count(const pgc_reducer *reducer, uint32_t *started, uint32_t *early);
 /* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
 /* Gives the memory of a tensor, and of all that share it, back to the allocator; and takes memory for it again, whose
  * contents the caller brings. In between what reads it fails. */

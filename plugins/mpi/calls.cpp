@@ -21,6 +21,11 @@ int whole(uint64_t count) {
 
 void* at(pg_address a) { return reinterpret_cast<void*>(a.buffer + a.offset); }
 
+// What is halved on the way, and not divided in the end: all that `sums` computes of two.
+bool is_mean_of_two(const pg_collective& c, size_t ranks) {
+  return c.kind == PG_COLLECTIVE_ALL_REDUCE && c.reduction == PG_REDUCE_MEAN && ranks == 2;
+}
+
 bool reduces(uint32_t kind) {
   return kind == PG_COLLECTIVE_ALL_REDUCE || kind == PG_COLLECTIVE_REDUCE || kind == PG_COLLECTIVE_REDUCE_SCATTER;
 }
@@ -66,7 +71,9 @@ void Engine::begin(Group& g, Request& r, const pg_collective& c) {
   const bool pairs = c.kind == PG_COLLECTIVE_SEND || c.kind == PG_COLLECTIVE_RECEIVE;
   if (pairs && (c.peer < 0 || c.peer >= size)) pg::fail_argument(pg::format("rank %d is not in the group", c.peer));
   const bool computes = reduces(c.kind);
-  const Reduction reduction = computes ? mpi::reduction(c.dtype, c.reduction) : Reduction{};
+  const Reduction reduction = is_mean_of_two(c, g.ranks.size()) ? mean_of_two(c.dtype)
+                              : computes                        ? mpi::reduction(c.dtype, c.reduction)
+                                                                : Reduction{};
   const MPI_Datatype type = computes ? reduction.type : carrier(c.dtype);
   const uint64_t bytes = c.count * static_cast<uint64_t>(pg::dtype_bytes(c.dtype));
   if (!pairs) r.number = ++g.calls;
@@ -192,7 +199,8 @@ bool Engine::wait_long(Group& g, Request& r, double seconds) {
 void Engine::finish(Group& g, Request& r) {
   for (size_t i = 0; i < r.calls.size(); i++) {
     const pg_collective& c = r.calls[i];
-    if (reduces(c.kind) && c.reduction == PG_REDUCE_MEAN && (c.kind != PG_COLLECTIVE_REDUCE || c.peer == g.rank))
+    if (reduces(c.kind) && c.reduction == PG_REDUCE_MEAN && !is_mean_of_two(c, g.ranks.size()) &&
+        (c.kind != PG_COLLECTIVE_REDUCE || c.peer == g.rank))
       divide(c.dtype, at(c.output), c.count, static_cast<double>(g.ranks.size()));
     if (r.receives[i] < 0) continue;
     int got = 0;

@@ -28,6 +28,7 @@ T narrow(W x) {
 // NaN where any is; both have their arguments in the same place on all ranks, so all get the same bits.
 template <uint32_t kind, class W>
 W combine(W a, W b) {
+  if constexpr (kind == PG_REDUCE_MEAN) return a * W(0.5) + b * W(0.5);
   if constexpr (kind == PG_REDUCE_MAX) return a > b || std::isnan(a) ? a : b;
   if constexpr (kind == PG_REDUCE_MIN) return a < b || std::isnan(a) ? a : b;
   return a + b;
@@ -50,16 +51,15 @@ std::map<std::pair<uint32_t, uint32_t>, MPI_Op>& made() {
 template <class T>
 MPI_User_function* function_of(uint32_t kind) {
   switch (kind) {
+    case PG_REDUCE_MEAN: return reduce<T, PG_REDUCE_MEAN>;
     case PG_REDUCE_MAX: return reduce<T, PG_REDUCE_MAX>;
     case PG_REDUCE_MIN: return reduce<T, PG_REDUCE_MIN>;
     default: return reduce<T, PG_REDUCE_SUM>;
   }
 }
 
-// A mean is a sum until it is divided.
 template <class T>
 MPI_Op own(uint32_t dtype, uint32_t kind) {
-  if (kind == PG_REDUCE_MEAN) kind = PG_REDUCE_SUM;
   auto [place, fresh] = made().try_emplace({dtype, kind}, MPI_OP_NULL);
   if (fresh) MPI_Op_create(function_of<T>(kind), 1, &place->second);
   return place->second;
@@ -89,16 +89,28 @@ MPI_Datatype carrier(uint32_t dtype) {
   }
 }
 
-Reduction reduction(uint32_t dtype, uint32_t kind) {
-  const bool adds = kind == PG_REDUCE_SUM || kind == PG_REDUCE_MEAN;
+Reduction mean_of_two(uint32_t dtype) {
   switch (dtype) {
-    case PG_F32: return {MPI_FLOAT, adds ? MPI_SUM : own<float>(dtype, kind)};
-    case PG_F64: return {MPI_DOUBLE, adds ? MPI_SUM : own<double>(dtype, kind)};
+    case PG_F32: return {MPI_FLOAT, own<float>(dtype, PG_REDUCE_MEAN)};
+    case PG_F64: return {MPI_DOUBLE, own<double>(dtype, PG_REDUCE_MEAN)};
+    case PG_F16: return {MPI_UINT16_T, own<pg::f16>(dtype, PG_REDUCE_MEAN)};
+    case PG_BF16: return {MPI_UINT16_T, own<pg::bf16>(dtype, PG_REDUCE_MEAN)};
+    default: pg::fail_support(pg::format("mpi has no such reduction of %s", pg::dtype_name(dtype)));
+  }
+}
+
+// A mean is a sum until it is divided.
+Reduction reduction(uint32_t dtype, uint32_t kind) {
+  const bool mean = kind == PG_REDUCE_MEAN;
+  if (mean) kind = PG_REDUCE_SUM;
+  switch (dtype) {
+    case PG_F32: return {MPI_FLOAT, kind == PG_REDUCE_SUM ? MPI_SUM : own<float>(dtype, kind)};
+    case PG_F64: return {MPI_DOUBLE, kind == PG_REDUCE_SUM ? MPI_SUM : own<double>(dtype, kind)};
     case PG_F16: return {MPI_UINT16_T, own<pg::f16>(dtype, kind)};
     case PG_BF16: return {MPI_UINT16_T, own<pg::bf16>(dtype, kind)};
     default: break;
   }
-  if (kind != PG_REDUCE_MEAN) {
+  if (!mean) {
     switch (dtype) {
       case PG_I64: return {MPI_INT64_T, standard(kind)};
       case PG_I32: return {MPI_INT32_T, standard(kind)};

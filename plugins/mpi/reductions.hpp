@@ -16,6 +16,8 @@ struct Reduction {
   MPI_Op op;
 };
 Reduction reduction(uint32_t dtype, uint32_t kind);
+// The mean of two ranks, halves of which are added, as they are by one operation: nothing is left to divide.
+Reduction mean_of_two(uint32_t dtype);
 void free_reductions();
 // What makes a mean of a sum.
 void divide(uint32_t dtype, void* data, uint64_t count, double by);

@@ -13,7 +13,8 @@ constexpr int kTags = 65536, kCallsAtOnce = 16384;
 // Bytes up to which ranks exchange all that they have: two of them save a round, and more use MPI's own schedule
 // behind that, which divides the work.
 constexpr uint64_t kWholeOfTwo = 256 * 1024, kWholeOfMany = 16 * 1024;
-constexpr uint64_t kChunk = 1024 * 1024;  // what stays in a processor's cache
+// What stays in a processor's cache, in parts while one follows another.
+constexpr uint64_t kOneChunk = 1024 * 1024, kChunk = 512 * 1024;
 // MPI sends up to about 4 KB at once and asks the other side first where it is more. What is a little more goes at once
 // in two messages.
 constexpr uint64_t kAtOnce = 3840;
@@ -28,7 +29,8 @@ void Sum::begin(const Call& call) {
   code_ = MPI_SUCCESS;
   halves_ = call.ranks == 2 && bytes_ > kWholeOfTwo;
   if (!halves_) return begin_doubling();
-  chunks_ = (bytes_ + kChunk - 1) / kChunk;
+  chunk_ = bytes_ <= kOneChunk ? kOneChunk : kChunk;
+  chunks_ = (bytes_ + chunk_ - 1) / chunk_;
   posted_ = added_ = done_ = 0;
   while (posted_ < chunks_ && posted_ < kChunks) post_chunk();
 }
@@ -164,7 +166,7 @@ bool Sum::advance_doubling() {
 // ---- halves of chunks ----
 
 Sum::Half Sum::half(uint64_t chunk, int rank) const {
-  const uint64_t all = static_cast<uint64_t>(call_.count), most = kChunk / call_.item, first = chunk * most;
+  const uint64_t all = static_cast<uint64_t>(call_.count), most = chunk_ / call_.item, first = chunk * most;
   const uint64_t count = std::min(most, all - first), lower = count / 2;
   return rank == 0 ? Half{first, lower} : Half{first + lower, count - lower};
 }
@@ -173,7 +175,8 @@ void Sum::post_chunk() {
   const Half mine = half(posted_, call_.rank), other = half(posted_, 1 - call_.rank);
   Chunk& chunk = under_way_[posted_ % kChunks];
   char* into = static_cast<char*>(call_.out) + mine.first * call_.item;
-  if (call_.in == call_.out) into = room(kChunks * kChunk / 2) + (posted_ % kChunks) * (kChunk / 2);
+  if (call_.in == call_.out)
+    into = room(std::min(chunks_, uint64_t{kChunks}) * chunk_ / 2) + (posted_ % kChunks) * (chunk_ / 2);
   receive(into, mine.count, 1 - call_.rank, 0, &chunk.halves[0]);
   send(static_cast<const char*>(call_.in) + other.first * call_.item, other.count, 1 - call_.rank, 0, &chunk.halves[1]);
   posted_++;
@@ -187,7 +190,7 @@ bool Sum::add_chunk() {
   const Half mine = half(added_, call_.rank), other = half(added_, 1 - call_.rank);
   char* out = static_cast<char*>(call_.out);
   const bool in_place = call_.in == call_.out;
-  const void* given = in_place ? room_.data() + (added_ % kChunks) * (kChunk / 2)
+  const void* given = in_place ? room_.data() + (added_ % kChunks) * (chunk_ / 2)
                                : static_cast<const char*>(call_.in) + mine.first * call_.item;
   receive(out + other.first * call_.item, other.count, 1 - call_.rank, 1, &chunk.sums[0]);
   add(given, out + mine.first * call_.item, mine.count);

@@ -81,6 +81,7 @@ class Sum {
   char* into_ = nullptr;
   MPI_Request handles_[4];
   // of halves
+  uint64_t chunk_ = 0;  // bytes
   uint64_t chunks_ = 0, posted_ = 0, added_ = 0, done_ = 0;
   Chunk under_way_[kChunks];
 };

@@ -161,24 +161,6 @@ int32_t pgc_dist_finish(uint64_t number) {
   });
 }
 
-int32_t pgc_copy_each(pgc_tensor* const* targets, pgc_tensor* const* sources, uint32_t count) {
-  return run("copy", [&] {
-    for (uint32_t i = 0; i < count; i++) {
-      settle(targets[i]);
-      settle(sources[i]);
-      Tensor &y = eager(targets[i], "the target"), &x = eager(sources[i], "the source");
-      const Meta &to = *y.meta, &from = *x.meta;
-      if (y.device != x.device || to.dtype != from.dtype || to.rank != from.rank ||
-          !std::equal(to.shape, to.shape + to.rank, from.shape))
-        pg::fail_argument(pg::format("source %u is %s %s on %s; expected %s %s on %s, as its target", i + 1,
-                                     pg::dtype_name(from.dtype), shape_text(from).c_str(), x.device->name.c_str(),
-                                     pg::dtype_name(to.dtype), shape_text(to).c_str(), y.device->name.c_str()));
-      copy_into(y, x, "copy");
-      y.storage->version.fetch_add(1, std::memory_order_relaxed);
-    }
-  });
-}
-
 int32_t pgc_drop_memory(pgc_tensor* tensor) {
   return run("drop_memory", [&] {
     settle(tensor);

@@ -144,7 +144,19 @@ int32_t pgc_dist_gather(int64_t group, pgc_tensor *tensor, pgc_tensor *output, u
 int32_t pgc_dist_begin_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag, uint64_t *number);
 int32_t pgc_dist_look(uint64_t number, int32_t *over);
 int32_t pgc_dist_finish(uint64_t number);
-int32_t pgc_copy_each(pgc_tensor *const *targets, pgc_tensor *const *sources, uint32_t count);
+typedef struct pgc_reducer pgc_reducer;
+typedef struct pgc_reducer_options {
+  int64_t among, gradients;
+  uint64_t first, others, direct;
+  uint32_t scale;
+  int32_t overlaps;
+} pgc_reducer_options;
+int32_t pgc_reducer_create(const pgc_reducer_options *options, pgc_tensor *const *params, uint32_t count,
+                           pgc_reducer **output);
+void pgc_reducer_release(pgc_reducer *reducer);
+void pgc_reducer_send(pgc_reducer *reducer, int32_t on, double weight);
+int32_t pgc_reducer_sum(pgc_reducer *reducer, double weight, const uint8_t **any);
+void pgc_reducer_count(const pgc_reducer *reducer, uint32_t *started, uint32_t *early);
 int32_t pgc_drop_memory(pgc_tensor *tensor);
 int32_t pgc_renew_memory(pgc_tensor *tensor);
 int32_t pgc_mark_done(pgc_tensor *tensor, int32_t on);

@@ -138,20 +138,43 @@ end
 ---Waits for what has begun.
 function M.finish(begun) check(C.pgc_dist_finish(begun), "all_reduce") end
 
-local room, targets, sources = 0, nil, nil
+local any_p, started, early = ffi.new("const uint8_t *[1]"), ffi.new("uint32_t[1]"), ffi.new("uint32_t[1]")
 
----Copies each of `count` tensors of a list into the one of its shape at the same place of another: without a tape.
-function M.copy_each(into, from, count)
-  if count > room then
-    room = math.max(count, 2 * room)
-    targets, sources = ffi.new("pgc_tensor *[?]", room), ffi.new("pgc_tensor *[?]", room)
+---Sums gradients of these parameters over a group: `options` as of pgc_reducer_options, of which `scale` is filled in.
+---Lives as long as somebody has it.
+---@param options table
+function M.reducer(options, params)
+  local list = ffi.new("pgc_tensor *[?]", math.max(#params, 1))
+  for i, p in ipairs(params) do list[i - 1] = handles.pointer(p, "all_reduce") end
+  local asked = ffi.new("pgc_reducer_options", { among = options.among, gradients = options.gradients,
+                                                 first = options.first, others = options.others,
+                                                 direct = options.direct, overlaps = options.overlaps and 1 or 0 })
+  local scale = ffi.new("uint32_t[1]")
+  check(C.pgc_find_op("mul", scale), "all_reduce")
+  asked.scale = scale[0]
+  local made = ffi.new("pgc_reducer *[1]")
+  check(C.pgc_reducer_create(asked, list, #params, made), "all_reduce")
+  return ffi.gc(made[0], C.pgc_reducer_release)
+end
+
+---Gradients that come from now on count `weight` and may be sent; nil: none are.
+function M.reducer_send(reducer, weight) C.pgc_reducer_send(reducer, weight and 1 or 0, weight or 0) end
+
+---Sums; answers which parameters some process has a gradient of, as bytes from 0, which stay the reducer's.
+function M.reducer_sum(reducer, weight)
+  local rc = C.pgc_reducer_sum(reducer, weight, any_p)
+  if rc == RETRY then
+    operators.make_room()
+    rc = C.pgc_reducer_sum(reducer, weight, any_p)
   end
-  for i = 1, count do
-    tensor.check_open(into[i], "copy")
-    tensor.check_open(from[i], "copy")
-    targets[i - 1], sources[i - 1] = into[i].ptr, from[i].ptr
-  end
-  check(C.pgc_copy_each(targets, sources, count), "copy")
+  check(rc, "all_reduce")
+  return any_p[0]
+end
+
+---How many buckets have started since the last sum, and had before it.
+function M.reducer_counts(reducer)
+  C.pgc_reducer_count(reducer, started, early)
+  return started[0], early[0]
 end
 
 ---Sets the seconds that a call may take; answers what they were.

@@ -110,19 +110,50 @@ void check_pair(const Group& group, int32_t peer, int32_t tag) {
 
 }  // namespace
 
-uint64_t begin_sum(Group& group, Tensor& x) {
-  if (!x.device->host_visible || !x.device->synchronous) return 0;
+namespace {
+
+// In place. For the debug mode a mean is a sum of what has been weighed: which of the two it is, is up to each rank.
+Collective sum_of(Group& group, Tensor& x) {
   if (!x.meta->contiguous) pg::fail_argument("what is summed in place must lie densely");
-  if (wants_agreement())
-    agree(group, std::string("all_reduce sum of ") + pg::dtype_name(x.meta->dtype) + " " + shape_text(*x.meta));
+  if (wants_agreement()) {
+    std::string text = std::string("all_reduce sum of ") + pg::dtype_name(x.meta->dtype) + " " + shape_text(*x.meta);
+    if (has_process_engine(*x.device)) text += " on " + x.device->type;
+    agree(group, text);
+  }
   touch(x, true);
   Collective call{PG_COLLECTIVE_ALL_REDUCE};
   call.dtype = x.meta->dtype;
   call.count = static_cast<uint64_t>(x.meta->numel);
   call.input = call.output = x.address();
-  call.input_bytes = call.output_bytes = x.meta->bytes;
+  call.input_bytes = call.output_bytes = static_cast<uint64_t>(x.meta->bytes);
   call.what = "all_reduce";
+  return call;
+}
+
+}  // namespace
+
+bool can_begin(const Device& device) { return device.host_visible && device.synchronous; }
+
+uint64_t begin_sum(Group& group, Tensor& x, bool mean) {
+  if (!can_begin(*x.device)) return 0;
+  Collective call = sum_of(group, x);
+  if (mean) call.reduction = PG_REDUCE_MEAN;
   return begin_collective(group, call);
+}
+
+void sum_in_place(Group& group, Tensor& x) {
+  const Collective call = sum_of(group, x);
+  run_collective(group, *x.device, x.device->synchronous ? 0 : ambient().stream, call);
+}
+
+void find_largest(Group& group, int32_t* numbers, uint32_t count) {
+  if (wants_agreement()) agree(group, pg::format("all_reduce max of int32 [%u]", count));
+  Collective call{PG_COLLECTIVE_ALL_REDUCE, PG_REDUCE_MAX, PG_I32};
+  call.count = count;
+  call.input = call.output = {reinterpret_cast<uint64_t>(numbers), 0};
+  call.input_bytes = call.output_bytes = count * sizeof *numbers;
+  call.what = "all_reduce";
+  run_on_host(group, call);
 }
 
 uint64_t gather_into(Group& group, Tensor& x, Tensor& y, bool begin) {

@@ -22,9 +22,15 @@ std::unique_ptr<const BetweenProcesses> plan_collective(const Op& op, const void
 // Returns when `y` has its contents.
 void run_between_processes(const BetweenProcesses& planned, const Op& op, Tensor& x, const void* attrs, Tensor& y);
 
-// Begins to sum a dense tensor over the group, in place: a request (collective/group.hpp), until whose end nobody else
-// touches the tensor. 0, and nothing has begun: its device is not host memory that is at rest between calls.
-uint64_t begin_sum(Group& group, Tensor& x);
+// Whether the device has host memory that is at rest between calls, so that calls between processes can go on beside.
+bool can_begin(const Device& device);
+// Begins to sum a dense tensor over the group, in place, or to make the mean: a request (collective/group.hpp), until
+// whose end nobody else touches the tensor. 0, and nothing has begun: its device cannot.
+uint64_t begin_sum(Group& group, Tensor& x, bool mean = false);
+// The same of any device's, now.
+void sum_in_place(Group& group, Tensor& x);
+// The largest of each number over the group, in its place.
+void find_largest(Group& group, int32_t* numbers, uint32_t count);
 
 // Writes every rank's dense input, in their order, into a dense output that is as many times as large. `begin` answers
 // a request as begin_sum does; 0: it is written.

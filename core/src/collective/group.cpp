@@ -251,10 +251,7 @@ double deadline() {
 }
 
 void run_collective(Group& group, Device& device, uint32_t stream, const Collective& call) {
-  if (device.host_visible && device.synchronous) {
-    std::lock_guard guard(groups().mutex);
-    return submit_and_wait(group, call, call.input, call.output);
-  }
+  if (device.host_visible && device.synchronous) return run_on_host(group, call);
   if (queue_between_processes(group, device, stream, call)) return;
   Staging input(call.input_bytes), output(call.output_bytes);
   device.download(input.bytes.get(), call.input, call.input_bytes, stream);
@@ -264,6 +261,11 @@ void run_collective(Group& group, Device& device, uint32_t stream, const Collect
   }
   const bool written = call.kind != PG_COLLECTIVE_REDUCE || call.peer == group.rank;
   if (written) device.upload(call.output, output.bytes.get(), call.output_bytes, stream);
+}
+
+void run_on_host(Group& group, const Collective& call) {
+  std::lock_guard guard(groups().mutex);
+  submit_and_wait(group, call, call.input, call.output);
 }
 
 uint64_t begin_collective(Group& group, const Collective& call) {

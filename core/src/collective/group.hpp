@@ -47,7 +47,8 @@ struct Collective {
 };
 // Returns when the output has arrived. The device's stream has passed what was written to the input.
 void run_collective(Group& group, Device& device, uint32_t stream, const Collective& call);
-// The same on host memory, which is the engine's until the request is over: once finish has returned or failed, or a
+void run_on_host(Group& group, const Collective& call);  // the same on host memory
+// It begins on host memory, which is the engine's until the request is over: once finish has returned or failed, or a
 // look, which does not wait, has answered true.
 uint64_t begin_collective(Group& group, const Collective& call);
 bool look_at_collective(Group& group, uint64_t request);

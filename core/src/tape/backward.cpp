@@ -8,8 +8,10 @@
 #include "base/profile.hpp"
 #include "builder/builder.hpp"
 #include "tape/custom.hpp"
+#include "tape/listener.hpp"
 #include "tape/tape.hpp"
 #include "tensor/order.hpp"
+#include "tensor/watch.hpp"
 
 namespace perigee {
 
@@ -74,8 +76,8 @@ class Pass {
   void begin() {
     if (call_.inputs != nullptr) {
       find_targets();
-    } else if (has_hooks()) {
-      find_hooked_leaves();
+    } else if (has_hooks() || has_listeners()) {
+      find_early_leaves();
     }
     seed();
   }
@@ -126,7 +128,10 @@ class Pass {
     capture(&node, in);
     if (node.rare) retain(node, in);
     if (node.kind == NodeKind::leaf) {
-      if (call_.inputs == nullptr) collected_.push_back({NodeRef::share(&node), 0, std::move(in.cotangents[0])});
+      if (call_.inputs == nullptr) {
+        if (node.rare) tell_arrived(node, *in.cotangents[0]);
+        collected_.push_back({NodeRef::share(&node), 0, std::move(in.cotangents[0])});
+      }
     } else if (goes_through(node)) {
       check_released(node);
       if (node.kind == NodeKind::custom) {
@@ -173,6 +178,17 @@ class Pass {
     NodeRef node = std::move(stopped_);
     Arrived in = std::move(stopped_in_);
     return finish(*node, in);
+  }
+
+  void tell_arrived(Node& leaf, Tensor& gradient) {
+    if (leaf.rare->listeners.empty()) return;
+    if (ambient().launches != nullptr) ambient().launches->refuse("backward shows its gradients to who sums them up");
+    Scoped<bool> plain(ambient().grad_enabled, false);
+    for (const Node::Listener& l : leaf.rare->listeners) l.who->arrived(l.number, gradient, leaf.gradient.get());
+  }
+  void tell_collected(Node& node, uint32_t output, Tensor& gradient) {
+    if (!node.rare || node.kind != NodeKind::leaf || output != 0) return;
+    for (const Node::Listener& l : node.rare->listeners) l.who->collected(l.number, gradient);
   }
 
   void retain(Node& node, const Arrived& in) {
@@ -237,9 +253,10 @@ class Pass {
     captured_.resize(call_.input_count);
   }
 
-  // Leaves come last, when nothing can flow into them any more. One with a hook comes as soon as that is so, right
-  // behind the oldest node that uses it, for the hook may have a use for what lies between (sums over replicas).
-  void find_hooked_leaves() {
+  // Leaves come last, when nothing can flow into them any more. One with a hook or a listener comes as soon as that is
+  // so, right behind the oldest node that uses it, for who is told may have a use for what lies between (sums over
+  // replicas).
+  void find_early_leaves() {
     std::vector<Node*> waiting;
     std::unordered_set<Node*> seen;
     auto meet = [&](Node* node) {
@@ -252,8 +269,8 @@ class Pass {
       for (const InputRecord& input : node->inputs) {
         Node* behind = input.edge.node.get();
         meet(behind);
-        if (behind == nullptr || behind->kind != NodeKind::leaf || !behind->rare || behind->rare->hooks.empty())
-          continue;
+        if (behind == nullptr || behind->kind != NodeKind::leaf || !behind->rare) continue;
+        if (behind->rare->hooks.empty() && behind->rare->listeners.empty()) continue;
         auto [it, fresh] = last_use_.try_emplace(behind, node->sequence);
         if (!fresh) it->second = std::min(it->second, node->sequence);
       }
@@ -495,6 +512,7 @@ class Pass {
       } else {
         *gradient = std::move(cotangent);
       }
+      tell_collected(*node, output, **gradient);
     }
     for (uint32_t i = 0; i < captured_.size(); i++) call_.gradients[i] = captured_[i].release();
     if (call_.retain_graph || call_.create_graph) return;
@@ -518,7 +536,7 @@ class Pass {
 
   BackwardCall call_;
   std::priority_queue<Due> queue_;
-  std::unordered_map<const Node*, uint64_t> last_use_;  // of leaves with hooks: the oldest node's sequence
+  std::unordered_map<const Node*, uint64_t> last_use_;  // of early leaves: the oldest node's sequence
   std::unordered_map<Node*, Arrived> arrived_;
   std::unordered_map<Node*, bool> targets_, leads_;
   std::vector<Node*> quiet_;

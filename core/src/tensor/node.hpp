@@ -13,6 +13,8 @@
 
 namespace perigee {
 
+class GradientListener;  // of the tape (tape/listener.hpp)
+
 struct Edge {
   NodeRef node;
   uint32_t output = 0;
@@ -65,12 +67,17 @@ struct Node : Recycled<Node> {
     uint32_t output;
     TensorRef gradient;
   };
+  struct Listener {
+    GradientListener* who;
+    uint32_t number;  // by which it knows the leaf
+  };
   // What few nodes have.
   struct Rare {
     // write_view: the view operators from base to view, outermost first. inputs: the base before, the value written.
     std::vector<Step> chain;
-    std::vector<Hook> hooks;         // in the order in which they are called
-    std::vector<Retained> retained;  // gradients of outputs that are kept as a leaf's is
+    std::vector<Hook> hooks;          // in the order in which they are called
+    std::vector<Retained> retained;   // gradients of outputs that are kept as a leaf's is
+    std::vector<Listener> listeners;  // of a leaf
   };
   std::unique_ptr<Rare> rare;
 

@@ -10,6 +10,8 @@ local M = {}
 -- Bytes that are reduced at once: enough to hide the latency, not too much to copy; and of buckets that shall be many.
 local BUCKET, SMALL, PIECES = 25 * 2 ^ 20, 2 ^ 18, 16
 
+M.BUCKET = BUCKET
+
 local function pg() return require "perigee" end
 
 ---Numbers of all processes, or of a group's: a list by rank of lists. They are whole, below 2^53, or floats that are to
@@ -70,16 +72,15 @@ end
 ---@param params perigee.Tensor[]
 ---@param any boolean[]
 ---@param limit? number BUCKET
----@param first_limit? number of the first one
 ---@return table[]
-function M.buckets(params, any, limit, first_limit)
+function M.buckets(params, any, limit)
   local open, list = {}, {}
   for i, p in ipairs(params) do
     if any[i] and p:numel() > 0 then
       local kind, bytes = p.dtype .. " " .. p.device, bytes_of(p)
       local bucket = open[kind]
       if not bucket or bucket.bytes + bytes > bucket.limit then
-        bucket = { bytes = 0, index = {}, limit = #list == 0 and first_limit or limit or BUCKET }
+        bucket = { bytes = 0, index = {}, limit = limit or BUCKET }
         open[kind], list[#list + 1] = bucket, bucket
       end
       bucket[#bucket + 1], bucket.index[#bucket + 1] = p, i

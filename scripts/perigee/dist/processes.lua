@@ -6,6 +6,7 @@ local gradients = require "perigee.dist.gradients"
 local shares = require "perigee.dist.shares"
 local partial = require "perigee.nn.partial"
 local trees = require "perigee.dist.trees"
+local world = require "perigee.dist.world"
 local new_reducer = require "perigee.dist.reducer"
 local new_strategy = require "perigee.dist.strategy"
 
@@ -40,6 +41,7 @@ function kind.scope(_, fn, ...) return fn(...) end
 kind.end_scope = part_draws
 
 local function check_nan(self, params)
+  if not world.debugs() then return end -- a handle to a gradient keeps it from becoming a bucket's part
   local list = {}
   for i, p in ipairs(params) do list[i] = p.grad end
   gradients.check_nan("all_reduce", list, #params, function(i)
@@ -68,6 +70,12 @@ local function sum(self, key, params, weight)
     if stretch then stretch.summed = true end
   end
   self._last = { params = params, any = reducer.any }
+end
+
+-- From here on gradients count so much and may be sent; nil: none are.
+local function send(self, weight)
+  self._sending = weight
+  for _, reducer in pairs(self._reducers) do reducer:send(weight) end
 end
 
 -- What a gradient of this process counts in strategy:run.
@@ -101,11 +109,13 @@ function kind.run(self, fn, ...)
   self._weight = shares.weight(...)
   local weight = weight_of(self)
   local function begin()
-    native.strategy, self._sending, native.replicas = self._work, weight, replicas(self, weight, weight == 0)
+    native.strategy, native.replicas = self._work, replicas(self, weight, weight == 0)
+    send(self, weight)
     shares.sending = weight
   end
   local function back()
-    native.strategy, self._sending, native.replicas, shares.sending = nil, nil, nil, nil
+    native.strategy, native.replicas, shares.sending = nil, nil, nil
+    send(self, nil)
     for optimizer in pairs(self._reduced) do self._reduced[optimizer] = nil end
   end
   return native.with(begin, back, fn, ...)
@@ -177,10 +187,14 @@ kind.fit = {
   each = function(self, batch, device, fn)
     local share = shares.of(batch)
     local function begin()
-      self._sending, native.replicas = 1, replicas(self, 1, share ~= nil and share.count == 0)
+      native.replicas = replicas(self, 1, share ~= nil and share.count == 0)
+      send(self, 1)
       shares.sending = 1
     end
-    local function back() self._sending, native.replicas, shares.sending = nil, nil, nil end
+    local function back()
+      native.replicas, shares.sending = nil, nil
+      send(self, nil)
+    end
     native.with(begin, back, fn, batch, device, 1)
   end,
   merge = function(self, metric_kind, seen)

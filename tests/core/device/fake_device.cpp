@@ -134,10 +134,33 @@ struct FakeTable {
     move(of(self), stream, target, reinterpret_cast<void*>(buffer + offset), bytes);
     return PG_OK;
   }
-  static int32_t copy(void*, uint32_t, const pg_tensor*, const pg_tensor*, uint64_t, uint64_t, pg_error*) {
+  // Of tensors of one dtype: element by element, by their strides. visit(a, b): where one lies in each.
+  template <class Visit>
+  static void each_element(const pg_tensor& a, const pg_tensor& b, Visit&& visit) {
+    const int64_t item = a.dtype_bits / 8;
+    int64_t count = 1;
+    for (uint32_t i = 0; i < a.rank; i++) count *= a.shape[i];
+    for (int64_t n = 0; n < count; n++) {
+      int64_t rest = n, at_a = 0, at_b = 0;
+      for (uint32_t i = a.rank; i-- > 0; rest /= a.shape[i]) {
+        at_a += rest % a.shape[i] * a.stride[i];
+        at_b += rest % a.shape[i] * b.stride[i];
+      }
+      visit(reinterpret_cast<char*>(a.buffer + a.offset) + at_a * item,
+            reinterpret_cast<char*>(b.buffer + b.offset) + at_b * item, static_cast<size_t>(item));
+    }
+  }
+  // What streams hold back is not described by values that live as long, so only synchronous devices compute here.
+  static int32_t copy(void* self, uint32_t, const pg_tensor* target, const pg_tensor* source, uint64_t, uint64_t,
+                      pg_error*) {
+    if (!of(self).options.synchronous) return PG_OK;
+    each_element(*target, *source, [](char* y, char* x, size_t item) { std::memcpy(y, x, item); });
     return PG_OK;
   }
-  static int32_t fill(void*, uint32_t, const pg_tensor*, const pg_number*, uint64_t, uint64_t, pg_error*) {
+  // Zeros alone.
+  static int32_t fill(void* self, uint32_t, const pg_tensor* target, const pg_number*, uint64_t, uint64_t, pg_error*) {
+    if (!of(self).options.synchronous) return PG_OK;
+    each_element(*target, *target, [](char* y, char*, size_t item) { std::memset(y, 0, item); });
     return PG_OK;
   }
   static int32_t peer(void* self, uint32_t, uint64_t target, uint64_t target_offset, uint32_t, uint64_t source,

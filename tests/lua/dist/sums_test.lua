@@ -65,6 +65,21 @@ test("two processes: whole, in two messages, in halves of chunks", function(t)
   launched.well(t, 2, sums_of(sizes))
 end)
 
+test("two processes: a mean has the bits of a sum of halves, and does not overflow where a sum would", function(t)
+  launched.well(t, 2, COMMON .. [[
+    for _, dtype in ipairs { "float32", "float64", "float16", "bfloat16" } do
+      for _, n in ipairs { 1, 7, 1000, 131073 } do
+        pg.manual_seed(5 + rank)
+        local x = (pg.randn { n } * 3):to(dtype)
+        local mean, sum = d.all_reduce(x, { op = "mean" }), d.all_reduce(x * 0.5)
+        same(mean:eq(sum):all():item(), true, dtype .. " " .. n)
+      end
+    end
+    local largest = pg.tensor({ 60000, -60000 }, { dtype = "float16" })
+    same(d.all_reduce(largest, { op = "mean" }), largest:totable())
+  ]])
+end)
+
 test("three, four and five processes", function(t)
   for n = 3, 5 do launched.well(t, n, sums_of(FEW)) end
 end)
