@@ -608,7 +608,7 @@ PGC_API void pgc_compiled_abort(pgc_compiled *compiled); /* an error ended the f
  * call. A frozen one stays until it is released, and with its function. pgc_frozen_run: *ran 0: the arguments are
  * described otherwise, or the call is part of another, and nothing has happened. results: those that are made. */
 typedef struct pgc_frozen pgc_frozen;
-PGC_API void pgc_compiled_freezes(pgc_compiled *compiled);
+PGC_API void pgc_compiled_freezes(pgc_compiled *compiled, int32_t layouts);
 PGC_API int32_t pgc_compiled_freeze(pgc_compiled *compiled, pgc_tensor *const *arguments, uint32_t argument_count,
                                     pgc_tensor *const *results, uint32_t result_count, uint8_t *made,
                                     pgc_frozen **output);

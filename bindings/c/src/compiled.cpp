@@ -15,7 +15,7 @@ int32_t pgc_compiled_create(pgc_compiled** output) {
 void pgc_compiled_release(pgc_compiled* compiled) { delete &compiled_of(compiled); }
 void pgc_compiled_fuse(pgc_compiled* compiled, int32_t fuse) { compiled_of(compiled).set_fuse(fuse != 0); }
 void pgc_compiled_capture(pgc_compiled* compiled, int32_t capture) { compiled_of(compiled).set_capture(capture != 0); }
-void pgc_compiled_freezes(pgc_compiled* compiled) { compiled_of(compiled).set_freeze(); }
+void pgc_compiled_freezes(pgc_compiled* compiled, int32_t layouts) { compiled_of(compiled).set_freeze(layouts != 0); }
 int32_t pgc_compiled_freeze(pgc_compiled* compiled, pgc_tensor* const* arguments, uint32_t argument_count,
                             pgc_tensor* const* results, uint32_t result_count, uint8_t* made, pgc_frozen** output) {
   return run("compile", [&] {

@@ -376,7 +376,7 @@ void pgc_compiled_pause(pgc_compiled *compiled);
 void pgc_compiled_go_on(pgc_compiled *compiled);
 int32_t pgc_compiled_end(pgc_compiled *compiled);
 void pgc_compiled_abort(pgc_compiled *compiled);
-void pgc_compiled_freezes(pgc_compiled *compiled);
+void pgc_compiled_freezes(pgc_compiled *compiled, int32_t layouts);
 int32_t pgc_compiled_freeze(pgc_compiled *compiled, pgc_tensor *const *arguments, uint32_t argument_count,
                             pgc_tensor *const *results, uint32_t result_count, uint8_t *made, pgc_frozen **output);
 void pgc_frozen_release(pgc_compiled *compiled, pgc_frozen *frozen);

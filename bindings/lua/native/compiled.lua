@@ -126,8 +126,8 @@ function M.call(self, scope, by, fn, ...)
   return finish(self, noting, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
 end
 
----Calls from now on may be frozen: see call_to_freeze.
-function M.freezes(self) C.pgc_compiled_freezes(self.native) end
+---Calls from now on may be frozen: see call_to_freeze. layouts: whether what they compute may differ by rounding.
+function M.freezes(self, layouts) C.pgc_compiled_freezes(self.native, layouts and 1 or 0) end
 
 ---M.call, where the call that it makes may be frozen. results(...): the tensors among what the function answers, a
 ---list; frozen(call, made): hears what run takes, and by result whether it gives that; not after a first call.

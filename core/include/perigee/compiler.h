@@ -14,6 +14,10 @@
  * is used, and nothing is contracted. (Which of several NaN comes out, and its sign, is left open.) Only nodes that the
  * compiler's own plugin has the kernels of are shown, so that it knows what those bits are, and the device's casts and
  * clones.
+ *
+ * Regions of frozen calls (PG_REGION_FROZEN) promise less, and allow more: their results may differ from the nodes' one by
+ * one as other orders of sums would, so that what is known of parameters can be computed once and tensors inside may
+ * lie as it suits.
  */
 #ifndef PERIGEE_COMPILER_H
 #define PERIGEE_COMPILER_H
@@ -27,6 +31,12 @@ extern "C" {
 #define PG_IFACE_COMPILER "pg.compiler/0"
 
 #define PG_VALUE_NONE UINT32_MAX /* in place of a value's number: absent */
+
+/* Of a region. All attributes, runtime ones too, are at each launch what they are now. Nodes are shown that may want
+ * private layouts, also. */
+#define PG_REGION_FROZEN 1u
+/* Of a cluster's number: a piece of it may have any number of nodes and inputs. Others have 48 and 64 at most. */
+#define PG_CLUSTER_LONG 0x80000000u
 
 /* An operator, called. Numbers are those of values. Inputs are flat and may be PG_VALUE_NONE; one that is written in
  * place is followed by a value of its own, in the same memory. */
@@ -55,6 +65,11 @@ typedef struct pg_region {
   /* By output, a bit an input (of the first 64): what may be written over. The output of a launch lies exactly where
    * one of these does, or shares memory with no input. Two outputs never share memory. */
   const uint64_t *overwrites;
+  uint32_t flags; /* PG_REGION_* */
+  uint32_t reserved;
+  /* By value, where the region is frozen: 1: it comes from outside and is the same from launch to launch, but that it
+   * may be written to in between (parameters, statistics). NULL: none is. */
+  const uint8_t *constant;
 } pg_region;
 
 typedef struct pg_compiler {
@@ -65,12 +80,20 @@ typedef struct pg_compiler {
    * kernel, 0 is left alone. A claim promises that compile takes any part of a cluster, but for what it cannot know
    * then: how large a piece is. inputs and outputs of its region are not meaningful. */
   int32_t (*claim)(void *self, const pg_region *region, uint32_t *cluster, pg_error *error); /* [any] */
-  /* PG_E_NOT_SUPPORTED: the nodes are launched one by one. pack_bytes stay 0. */
+  /* PG_E_NOT_SUPPORTED: the nodes are launched one by one. pack_bytes[0], of a frozen piece: bytes of what is made of its
+   * constant inputs, see pack; the others stay 0. */
   int32_t (*compile)(void *self, const pg_region *piece, pg_prepared *out, pg_error *error); /* [any] */
   /* As pg_kernels.launch. attrs: the packed structs of all nodes, of this very call. What fails names the operator of
    * the node in error->where. */
   int32_t (*launch)(void *self, void *kernel, const pg_launch *launch, pg_error *error); /* [stream] */
   void (*release)(void *self, void *kernel);                                             /* [any] */
+  /* Writes what is made of the constant inputs of a frozen piece, pack_bytes[0] bytes. Called before the first launch,
+   * and before one that finds an input written to, or elsewhere, since. launch->packed[0] is `target` afterwards. NULL:
+   * never asked for. */
+  int32_t (*pack)(void *self, void *kernel, const pg_launch *launch, pg_address target, pg_error *error); /* [stream] */
+  /* What has been done beyond joining nodes, for who asks: a line that lives as long as the kernel. May be NULL, and
+   * answer NULL. */
+  const char *(*describe)(void *self, void *kernel); /* [any] */
 } pg_compiler;
 
 #ifdef __cplusplus

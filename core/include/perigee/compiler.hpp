@@ -22,6 +22,8 @@ class Region {
   uint32_t node_count() const { return raw->node_count; }
   const pg_node& node(uint32_t i) const { return *raw->nodes[i]; }
   const pg_tensor& value(uint32_t number) const { return *raw->values[number]; }
+  bool frozen() const { return raw->size >= PG_SIZE(pg_region, constant) && (raw->flags & PG_REGION_FROZEN) != 0; }
+  bool constant(uint32_t number) const { return frozen() && raw->constant != nullptr && raw->constant[number] != 0; }
 
   // What a node is called with, for KernelCall; points into itself.
   struct Call {
@@ -47,6 +49,12 @@ class Region {
   }
 };
 
+// A kernel of a region that says what it has done (pg_compiler.describe).
+class DescribedKernel : public Kernel {
+ public:
+  virtual const char* description() const = 0;
+};
+
 template <class Compiler, OpName device_type>
 struct CompilerTable {
   static constexpr OpName type = device_type;
@@ -58,21 +66,31 @@ struct CompilerTable {
       Plan plan;
       out->kernel = Compiler::compile(Region(piece), plan);
       out->workspace = plan.workspace;
+      out->pack_bytes[0] = plan.pack_bytes[0];
     });
   }
   static int32_t launch(void*, void* kernel, const pg_launch* launch, pg_error* error) noexcept {
     return guard(error, "region", [&] { static_cast<Kernel*>(kernel)->launch(*launch); });
   }
   static void release(void*, void* kernel) noexcept { delete static_cast<Kernel*>(kernel); }
+  static int32_t pack(void*, void* kernel, const pg_launch* launch, pg_address target, pg_error* error) noexcept {
+    return guard(error, "region", [&] { static_cast<Kernel*>(kernel)->pack(0, *launch, target); });
+  }
+  static const char* describe(void*, void* kernel) noexcept {
+    const auto* described = dynamic_cast<const DescribedKernel*>(static_cast<Kernel*>(kernel));
+    return described != nullptr ? described->description() : nullptr;
+  }
 };
 
 template <class Compiler, OpName device_type>
-inline constexpr pg_compiler compiler_table = {PG_SIZE(pg_compiler, release),
+inline constexpr pg_compiler compiler_table = {PG_SIZE(pg_compiler, describe),
                                                0,
                                                CompilerTable<Compiler, device_type>::type.text,
                                                CompilerTable<Compiler, device_type>::claim,
                                                CompilerTable<Compiler, device_type>::compile,
                                                CompilerTable<Compiler, device_type>::launch,
-                                               CompilerTable<Compiler, device_type>::release};
+                                               CompilerTable<Compiler, device_type>::release,
+                                               CompilerTable<Compiler, device_type>::pack,
+                                               CompilerTable<Compiler, device_type>::describe};
 
 }  // namespace pg

@@ -31,7 +31,9 @@ class Compiled final : public ItemLog, public LaunchLog {
   void set_fuse(bool fuse) { fuse_ = fuse; }              // whether plans made from now on may join launches
   void set_capture(bool capture) { capture_ = capture; }  // whether plans are captured where the device can
   // ---- frozen.cpp: calls without the function ----
-  void set_freeze() { freezes_ = true; }  // calls from now on end with freeze
+  // Calls from now on end with freeze. layouts: whether their regions may compute what differs by rounding
+  // (PG_REGION_FROZEN).
+  void set_freeze(bool layouts) { freezes_ = true, freezes_layouts_ = layouts; }
   // Ends a call, as `end` does, that has been given those arguments and answers with those results; `made`: by result,
   // whether a frozen call gives it. NULL: after the first call, which is not recorded. Throws where the same call may
   // not be made without the function. What it answers lives until it is released.
@@ -151,7 +153,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::map<std::tuple<uint32_t, bool, int64_t, const Meta*>, uint32_t> known_operands_;
   std::string barred_;
   std::vector<uint32_t> casts_;  // of the item that is recorded
-  bool freezes_ = false;
+  bool freezes_ = false, freezes_layouts_ = false;
   std::vector<std::pair<uint32_t, TensorRef>> met_;  // while a call is recorded to be frozen: from outside, by number
   std::vector<std::unique_ptr<Frozen>> frozen_;
   std::string last_why_;  // of a call: what ended a stretch of it

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that are the same every time but for what their arguments hold: their plan is launched without running the
 // function.
+#include <set>
+
 #include "compile/compiled.hpp"
 
 namespace perigee {
@@ -21,6 +23,20 @@ void check_frozen(const Plan& plan) {
   for (const Launch& l : plan.launches)
     if (l.signature && l.signature->op->info->effect == PG_EFFECT_RANDOM)
       fail_to_freeze(std::string(l.signature->op->info->name) + " draws random numbers");
+}
+
+// What is the same from call to call: tensors from outside that are no arguments, share no memory with one, and that no
+// launch writes to.
+void mark_constants(Plan& plan, const std::vector<uint32_t>& arguments) {
+  std::set<uint32_t> changing;  // where memory from outside begins
+  for (uint32_t number : arguments)
+    if (number != no_number && plan.tensors[number].outside) changing.insert(plan.tensors[number].place.base);
+  for (const Launch& l : plan.launches)
+    for (const auto* written : {&l.outputs, &l.raised})
+      for (uint32_t o : *written)
+        if (o != no_number && plan.operands[o].place.outside) changing.insert(plan.operands[o].place.base);
+  for (Operand& o : plan.operands)
+    o.constant = o.place.outside && plan.tensors[o.place.base].cast_of == no_number && !changing.contains(o.place.base);
 }
 
 }  // namespace
@@ -65,6 +81,8 @@ Frozen* Compiled::freeze(Tensor* const* arguments, uint32_t argument_count, Tens
   plans_.pop_front();
   frozen->plan->after.clear();
   check_frozen(*frozen->plan);
+  frozen->plan->frozen = freezes_layouts_;
+  if (freezes_layouts_) mark_constants(*frozen->plan, frozen->arguments);
   frozen->generation = generation_;
   frozen_.push_back(std::move(frozen));
   return frozen_.back().get();

@@ -40,7 +40,7 @@ bool is_node(const Launches& list, const Launch& l, const Device& device, const 
   if (!l.signature || l.signature->device != &device) return false;
   const Signature& s = *l.signature;
   if (s.how == How::kernel) {
-    if (s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic || s.packs || !s.densify.empty() ||
+    if (s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic || (s.packs && !list.frozen) || !s.densify.empty() ||
         s.kernel.plugin != &compiler)
       return false;
   } else if (s.how != How::cast && s.how != How::clone) {
@@ -68,13 +68,14 @@ bool is_node(const Launches& list, const Launch& l, const Device& device, const 
 // Launches that are gathered, to run where the last of them stands.
 struct Open {
   uint32_t cluster = 0;
+  bool is_long = false;
   const LoadedPlugin* by = nullptr;
   std::vector<uint32_t> launches;
   std::map<Memory, Access> memory;
   bool writes_outside = false;
 
   bool takes(const Launches& list, const Launch& l) const {
-    bool fits = launches.size() < most_nodes;
+    bool fits = is_long || launches.size() < most_nodes;
     each_access(l, [&](uint32_t o, bool writes) {
       auto known = memory.find(memory_of(list, o));
       if (known == memory.end()) return;
@@ -104,9 +105,13 @@ struct Open {
   }
 };
 
+struct Cluster {
+  const LoadedPlugin* by = nullptr;
+  bool is_long = false;
+};
+
 // By launch: a number for each cluster of any compiler, 0 for what nobody claims. Who is asked first wins.
-void claim(const Launches& list, Device& device, std::vector<uint32_t>& clusters,
-           std::vector<const LoadedPlugin*>& owners) {
+void claim(const Launches& list, Device& device, std::vector<uint32_t>& clusters, std::vector<Cluster>& owners) {
   for (const LoadedPlugin* plugin : find_compilers(device.type)) {
     std::vector<uint8_t> offered(list.launches.size(), 0);
     for (size_t i = 0; i < offered.size(); i++)
@@ -125,7 +130,7 @@ void claim(const Launches& list, Device& device, std::vector<uint32_t>& clusters
     for (size_t n = 0; n < claimed.size(); n++) {
       if (claimed[n] == 0) continue;
       auto [it, fresh] = numbers.try_emplace(claimed[n], static_cast<uint32_t>(owners.size()));
-      if (fresh) owners.push_back(plugin);
+      if (fresh) owners.push_back({plugin, (claimed[n] & PG_CLUSTER_LONG) != 0});
       clusters[view.launches[n]] = it->second;
     }
   }
@@ -143,6 +148,7 @@ std::unique_ptr<Region> make_region(const Launches& list, const Open& piece, con
   Region& r = *made;
   Device& device = *list.launches[piece.launches.front()].signature->device;
   r.by = piece.by;
+  r.is_long = piece.is_long;
   r.device = &device;
   r.end = piece.launches.back();
   std::vector<uint8_t> mine(list.launches.size(), 0);
@@ -178,7 +184,7 @@ std::vector<std::unique_ptr<Region>> cut_regions(const Launches& list) {
     if (l.signature && std::find(devices.begin(), devices.end(), l.signature->device) == devices.end())
       devices.push_back(l.signature->device);
   std::vector<uint32_t> clusters(list.launches.size(), 0);
-  std::vector<const LoadedPlugin*> owners{nullptr};
+  std::vector<Cluster> owners(1);
   for (Device* device : devices) claim(list, *device, clusters, owners);
   Touches all;
   for (const Launch& l : list.launches) count_touches(list, l, all);
@@ -200,7 +206,7 @@ std::vector<std::unique_ptr<Region>> cut_regions(const Launches& list) {
       return ends;
     });
     if (cluster == 0) continue;
-    if (!joined) open.push_back({cluster, owners[cluster], {}, {}, false});
+    if (!joined) open.push_back({cluster, owners[cluster].is_long, owners[cluster].by, {}, {}, false});
     for (Open& piece : open)
       if (piece.cluster == cluster) piece.add(list, i);
   }

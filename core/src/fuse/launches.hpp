@@ -23,6 +23,7 @@ struct MemoryPlace {
 struct Operand {
   MemoryPlace place;
   TensorRef tensor;
+  bool constant = false;  // of a frozen list: from outside, no argument, and written to by none of its launches
 };
 
 struct Launch {
@@ -36,6 +37,9 @@ struct Launch {
 struct Launches {
   std::vector<Operand> operands;
   std::vector<Launch> launches;
+  // Every launch finds the same attributes and constants: what is made of them may be kept, and results may differ as
+  // those of other orders of sums do.
+  bool frozen = false;
 };
 
 }  // namespace perigee

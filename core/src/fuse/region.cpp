@@ -9,12 +9,14 @@
 #include "base/log.hpp"
 #include "base/profile.hpp"
 #include "base/small_vector.hpp"
+#include "call/packed.hpp"
 #include "tensor/dropped.hpp"
 
 namespace perigee {
 namespace {
 
 constexpr size_t most_kernels = 8;  // of a region, for other sets of outputs
+constexpr size_t most_inputs = 64;  // of a region whose cluster is not long
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -91,10 +93,13 @@ void RegionView::draw(const Launches& list, const std::vector<uint8_t>& marked, 
   for (uint32_t v = 0; v < operands.size(); v++) now[operands[v]] = v;  // whatever others wrote there later
   for (uint32_t v = 0; v < operands.size(); v++) {
     values.push_back(&list.operands[operands[v]].tensor->meta->view);
+    constant.push_back(list.operands[operands[v]].constant);
     last.push_back(now[operands[v]]);
     if (!made[v]) inputs.push_back(v);
   }
-  raw.size = PG_SIZE(pg_region, overwrites);
+  raw.size = PG_SIZE(pg_region, constant);
+  raw.flags = list.frozen ? PG_REGION_FROZEN : 0;
+  raw.constant = list.frozen ? constant.data() : nullptr;
   raw.device = device.ordinal;
   raw.value_count = static_cast<uint32_t>(values.size());
   raw.node_count = static_cast<uint32_t>(nodes.size());
@@ -150,7 +155,7 @@ RegionKernel* Region::kernel_for(const Launches& list, const std::vector<uint8_t
     made->output_operands.push_back(view.operands[v]);
     made->overwrites.push_back(overwrites_of(list, view, v));
   }
-  if (!made->outputs.empty() && view.inputs.size() <= 64) {
+  if (!made->outputs.empty() && (view.inputs.size() <= most_inputs || is_long)) {
     pg_region piece = view.raw;
     piece.output_count = static_cast<uint32_t>(made->outputs.size());
     piece.outputs = made->outputs.data();
@@ -162,6 +167,8 @@ RegionKernel* Region::kernel_for(const Launches& list, const std::vector<uint8_t
     if (code == PG_OK) {
       made->prepared = prepared.kernel;
       made->workspace = prepared.workspace;
+      if (by->compiler->pack != nullptr) made->pack_bytes = prepared.pack_bytes[0];
+      if (by->compiler->describe != nullptr) made->description = by->compiler->describe(by->self, made->prepared);
     } else if (code != PG_E_NOT_SUPPORTED) {
       write_log(PG_LOG_WARNING, "plugin '" + by->name + "': compile: " + pg::message_of(code, error));
     }
@@ -171,7 +178,33 @@ RegionKernel* Region::kernel_for(const Launches& list, const std::vector<uint8_t
   return kernels.front().get();
 }
 
-void Region::launch(Launches& list, const RegionKernel& kernel) {
+bool RegionKernel::is_packed(const Launches& list) const {
+  if (!filled) return false;
+  for (const Source& s : sources) {
+    const Tensor& x = *list.operands[s.operand].tensor;
+    if (x.storage.get() != s.storage.get() || x.offset != s.offset ||
+        s.storage->version.load(std::memory_order_relaxed) != s.version)
+      return false;
+  }
+  return true;
+}
+
+void RegionKernel::pack(const Launches& list, Device& device, const pg_launch& launch) {
+  if (!packed) packed = allocate(device, pack_bytes);
+  filled = false;
+  sources.clear();
+  use_on(*packed, device.synchronous ? 0 : ambient().stream, true);
+  pg_error error = pg::make_error();
+  pg::check(by->compiler->pack(by->self, prepared, &launch, packed->address(), &error), error);
+  for (uint32_t o : input_operands) {
+    if (!list.operands[o].constant) continue;
+    const Tensor& x = *list.operands[o].tensor;
+    sources.push_back({o, x.storage, x.storage->version.load(std::memory_order_relaxed), x.offset});
+  }
+  filled = true;
+}
+
+void Region::launch(Launches& list, RegionKernel& kernel) {
   for (size_t n = 0; n < view.launches.size(); n++) {  // the numbers of this call
     const Launch& l = list.launches[view.launches[n]];
     const uint32_t fixed = view.nodes[n].op->static_size;
@@ -201,6 +234,13 @@ void Region::launch(Launches& list, const RegionKernel& kernel) {
   launch.input = in.data();
   launch.output = out.data();
   launch.attrs = attrs.data();
+  pg_address packed[kPackedInputs] = {};
+  if (kernel.pack_bytes > 0) {
+    if (!kernel.is_packed(list)) kernel.pack(list, *device, launch);
+    packed[0] = kernel.packed->address();
+    launch.packed = packed;
+    if (!device->synchronous) use_on(*kernel.packed, stream, false);
+  }
   if (kernel.workspace > 0) {
     scratch.block = device->allocator.alloc(kernel.workspace, stream);
     launch.workspace = {scratch.block->buffer, scratch.block->offset};

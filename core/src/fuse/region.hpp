@@ -25,6 +25,7 @@ struct RegionView {
   std::vector<pg_node> nodes;
   std::vector<const pg_node*> node_pointers;
   std::vector<const pg_tensor*> values;
+  std::vector<uint8_t> constant;  // by value
   pg_region raw{};
 
   // Of those launches that are marked, all of the device.
@@ -37,10 +38,24 @@ struct RegionKernel {
   std::vector<uint64_t> overwrites;
   const LoadedPlugin* by = nullptr;
   void* prepared = nullptr;  // NULL: it could not be compiled
-  uint64_t workspace = 0;
+  uint64_t workspace = 0, pack_bytes = 0;
+  const char* description = nullptr;  // what the compiler says of it
   std::vector<const pg_tensor*> input_views, output_views;
   std::vector<uint32_t> input_operands, output_operands;
+  // What was made of constants, and of which: storages as they were.
+  struct Source {
+    uint32_t operand;
+    StorageRef storage;
+    uint64_t version;
+    int64_t offset;
+  };
+  std::vector<Source> sources;
+  StorageRef packed;
+  bool filled = false;  // it has what the sources come to
   ~RegionKernel();
+
+  bool is_packed(const Launches& list) const;
+  void pack(const Launches& list, Device& device, const pg_launch& launch);
 };
 
 struct Region {
@@ -54,10 +69,11 @@ struct Region {
   std::vector<std::unique_ptr<RegionKernel>> kernels;  // by wanted outputs, the last used in front
   const char* names = "";                              // of the operators
   uint32_t end = 0;                                    // its last launch, in whose place it is launched
+  bool is_long = false;                                // PG_CLUSTER_LONG
 
   // The kernel for those finals that outlive the call or are needed. NULL: launch them one by one.
   RegionKernel* kernel_for(const Launches& list, const std::vector<uint8_t>& outlives);
-  void launch(Launches& list, const RegionKernel& kernel);
+  void launch(Launches& list, RegionKernel& kernel);
 };
 
 // Asks the compilers of each device that something is launched on, and cuts what they claim into pieces that may be

@@ -52,7 +52,7 @@ constexpr uint32_t kKnown<pg_collectives> = PG_SIZE(pg_collectives, peers);
 template <>
 constexpr uint32_t kKnown<pg_capture> = PG_SIZE(pg_capture, write);
 template <>
-constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, release);
+constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, describe);
 template <>
 constexpr uint32_t kKnown<pg_data> = PG_SIZE(pg_data, codecs);
 template <>

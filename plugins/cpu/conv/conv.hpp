@@ -6,6 +6,10 @@
 
 #include "linalg/dense.hpp"
 
+namespace pg {
+class KernelCall;
+}
+
 namespace pg::cpu {
 
 enum class ConvKind { kForward, kInputGradient, kWeightGradient };
@@ -103,6 +107,9 @@ std::unique_ptr<Convolution> make_split_convolution(const ConvShape& shape);
 std::unique_ptr<Convolution> make_column_convolution(const ConvShape& shape);
 // 16-bit floats where the processor has no arithmetic for them: float32 inside.
 std::unique_ptr<Convolution> make_widened_convolution(const ConvShape& shape);
+
+// What a call of conv1d, conv2d or conv3d, or of one behind an activation, asks for.
+ConvShape read_convolution(const KernelCall& call);
 
 // The fastest of these, which does all that the shape asks for.
 std::unique_ptr<Convolution> make_convolution(const ConvShape& shape);

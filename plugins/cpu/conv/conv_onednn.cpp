@@ -16,29 +16,8 @@ using Algorithm = dnnl::algorithm;
 
 // Fewer channels take no less time.
 constexpr int64_t kFewest = 8;
-// Winograd's 4x4 tiles of the result from which on transforming the filters for each call pays; the scratch memory that
-// the transformed tensors may take.
+// Winograd's 4x4 tiles of the result from which on transforming the filters for each call pays.
 constexpr int64_t kFewestTiles = 64;
-constexpr uint64_t kWinogradBytes = uint64_t{256} << 20;
-
-// A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
-Desc given(const ConvOperand& t, onednn::DataType type) {
-  Dims dims(t.shape, t.shape + t.rank);
-  if (t.dense()) return onednn::dense(dims, type);
-  if (t.channels_last()) return onednn::channels_last(dims, type);
-  return Desc(dims, type, Dims(t.stride, t.stride + t.rank));
-}
-
-// Filters [o, c / groups, ...], which oneDNN wants as [groups, o / groups, c / groups, ...] where there are groups.
-Desc given_weight(const ConvOperand& t, int64_t groups, onednn::DataType type) {
-  if (groups == 1) return given(t, type);
-  Dims dims(t.shape, t.shape + t.rank), stride(t.stride, t.stride + t.rank);
-  dims[0] /= groups;
-  dims.insert(dims.begin(), groups);
-  if (t.dense()) return onednn::dense(dims, type);
-  stride.insert(stride.begin(), stride[0] * dims[1]);
-  return Desc(dims, type, stride);
-}
 
 // The result's bias, which backward data does not add.
 template <class T>
@@ -59,6 +38,30 @@ void require_fast(const dnnl::primitive_desc_base& pd) {
 
 }  // namespace
 
+Desc operand_desc(const ConvOperand& t, onednn::DataType type) {
+  Dims dims(t.shape, t.shape + t.rank);
+  if (t.dense()) return onednn::dense(dims, type);
+  if (t.channels_last()) return onednn::channels_last(dims, type);
+  return Desc(dims, type, Dims(t.stride, t.stride + t.rank));
+}
+
+Desc weight_desc(const ConvOperand& t, int64_t groups, onednn::DataType type) {
+  if (groups == 1) return operand_desc(t, type);
+  Dims dims(t.shape, t.shape + t.rank), stride(t.stride, t.stride + t.rank);
+  dims[0] /= groups;
+  dims.insert(dims.begin(), groups);
+  if (t.dense()) return onednn::dense(dims, type);
+  stride.insert(stride.begin(), stride[0] * dims[1]);
+  return Desc(dims, type, stride);
+}
+
+Dims padding_behind(const ConvShape& s) {
+  Dims after;
+  for (uint32_t i = 5 - s.x.rank; i < 3; i++)
+    after.push_back((s.out[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.in[i] - s.padding[i]);
+  return after;
+}
+
 OnednnConvolution::OnednnConvolution(const ConvShape& s, onednn::DataType type, Algorithm algorithm)
     : algorithm_(algorithm),
       kind_(s.kind),
@@ -73,8 +76,8 @@ OnednnConvolution::OnednnConvolution(const ConvShape& s, onednn::DataType type, 
   onednn::OneThread guard(one_thread_);
   const bool sums = s.alone && s.kind == ConvKind::kWeightGradient;
   onednn::DataType own = onednn::data_type(s.dtype), filters = sums ? onednn::DataType::f32 : type;
-  x_ = given(s.x, own), y_ = given(s.y, own),
-  weight_ = given_weight(s.weight, s.groups, sums ? onednn::DataType::f32 : own);
+  x_ = operand_desc(s.x, own), y_ = operand_desc(s.y, own),
+  weight_ = weight_desc(s.weight, s.groups, sums ? onednn::DataType::f32 : own);
   given_bias_ = Desc({s.o}, sums ? onednn::DataType::f32 : own, onednn::Tag::a);
   Dims x = x_.dims(), y = y_.dims(), weight = weight_.dims();
   bool last = (s.kind == ConvKind::kInputGradient ? s.y : s.x).channels_last();
@@ -115,12 +118,9 @@ bool OnednnConvolution::try_create(const ConvShape& s, const Desc& x, const Desc
 // Descriptions that oneDNN may choose a layout for, with the layouts it is given.
 void OnednnConvolution::create(const ConvShape& s, const Desc& x, const Desc& weight, const Desc& y, const Desc& bias) {
   const dnnl::engine& engine = onednn::engine();
-  Dims stride, dilation, before, after;
-  for (uint32_t i = 5 - s.x.rank; i < 3; i++) {
+  Dims stride, dilation, before, after = padding_behind(s);
+  for (uint32_t i = 5 - s.x.rank; i < 3; i++)
     stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
-    // What the last window leaves over need not be padded: oneDNN checks that the sizes fit exactly.
-    after.push_back((s.out[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1 - s.in[i] - s.padding[i]);
-  }
   auto training = dnnl::prop_kind::forward_training;
   bool with_bias = s.bias && s.kind == ConvKind::kForward;
   using Forward = dnnl::convolution_forward::desc;
@@ -182,13 +182,15 @@ std::unique_ptr<OnednnConvolution> try_in(const ConvShape& s, onednn::DataType t
   // Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016: half the time of the direct way or less,
   // and rounding errors like those of its other kernels (README.md). The choice depends on shapes alone, so that the
   // same script gets the same bits.
-  if (type == onednn::DataType::f32 && s.suits_winograd() && s.n * s.image_tiles() >= kFewestTiles) {
+  if (type == onednn::DataType::f32 && pays_winograd(s)) {
     if (auto convolution = try_in(s, type, Algorithm::convolution_winograd)) return convolution;
   }
   return try_in(s, type, Algorithm::convolution_direct);
 }
 
 }  // namespace
+
+bool pays_winograd(const ConvShape& s) { return s.suits_winograd() && s.n * s.image_tiles() >= kFewestTiles; }
 
 std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& s) {
   if (onednn::data_type(s.dtype) == onednn::DataType::undef) return nullptr;

@@ -7,6 +7,18 @@
 
 namespace pg::cpu {
 
+// A tensor's layout in oneDNN's words. Axes of size 1 may have any stride, which would hide that a tensor is dense.
+onednn::Desc operand_desc(const ConvOperand& t, onednn::DataType type);
+// Filters [o, c / groups, ...], which oneDNN wants as [groups, o / groups, c / groups, ...] where there are groups.
+onednn::Desc weight_desc(const ConvOperand& t, int64_t groups, onednn::DataType type);
+// Whether a float32 convolution is to go Winograd's way, where oneDNN has it and the transformed tensors take no more
+// scratch memory than this.
+bool pays_winograd(const ConvShape& s);
+constexpr uint64_t kWinogradBytes = uint64_t{256} << 20;
+// What is padded behind the axes that the window slides over, from the last of three on. What the last window leaves
+// over need not be padded: oneDNN checks that the sizes fit exactly.
+onednn::Dims padding_behind(const ConvShape& s);
+
 class OnednnConvolution final : public Convolution {
  public:
   using Algorithm = dnnl::algorithm;

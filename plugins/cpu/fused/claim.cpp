@@ -5,6 +5,7 @@
 #include "claim.hpp"
 #include "groups.hpp"
 #include "line_region.hpp"
+#include "nets/net.hpp"
 #include "perigee/kernels/strided.hpp"
 
 namespace cpu {
@@ -230,14 +231,18 @@ class Claim {
 }  // namespace
 
 void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
-  std::vector<uint8_t> apart(region.node_count(), 0);
+  const std::vector<uint8_t> net = pg::cpu::find_net_nodes(region);
+  std::vector<uint8_t> apart(net);
   Claim claim(region, apart);
   claim.run(cluster);
   std::vector<uint8_t> better(apart);
   if (claim.leave_apart(better)) Claim(region, better).run(cluster);
+  for (uint32_t n = 0; n < region.node_count(); n++)
+    if (net[n]) cluster[n] = (region.node_count() + 1) | PG_CLUSTER_LONG;
 }
 
-pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) {
+pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan& plan) {
+  if (pg::cpu::has_convolution(piece)) return pg::cpu::make_net(piece, plan);
   if (LineRegion::is_needed(piece)) return new LineRegion(piece);
   return new RegionKernel(piece);
 }

@@ -178,4 +178,7 @@ PG_KERNEL("conv2d_grad", ConvGrad, 0, kGradWeight);
 PG_KERNEL("conv3d_grad", ConvGrad, 0, kGradWeight);
 
 }  // namespace
+
+ConvShape read_convolution(const KernelCall& call) { return read_shape(call); }
+
 }  // namespace pg::cpu

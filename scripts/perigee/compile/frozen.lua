@@ -167,7 +167,7 @@ end
 ---Makes a compiled function one whose calls are frozen.
 function frozen.start(self)
   self.calls, self.order = {}, {} -- by what arguments are; from the one used longest ago
-  compiled.freezes(self.native)
+  compiled.freezes(self.native, self.layout)
 end
 
 function frozen.call(self, ...)

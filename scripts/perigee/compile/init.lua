@@ -19,6 +19,9 @@ local read = native.signature("compile", {
   { "capture", "boolean", default = true, doc = "whether a plan is launched as one where its device can" },
   { "frozen", "boolean", default = false,
     doc = "for inference: whether calls with arguments like those of an earlier one skip the function" },
+  { "layout", "boolean", default = true,
+    doc = "of frozen calls: whether convolutions, and what stands around them, may be computed as one kernel whose " ..
+          "result differs by rounding" },
 })
 
 ---pg.compile(fn, options): a function that does what fn does, with the same bits. fn runs at every call; what it asks
@@ -49,6 +52,7 @@ local function compile(...)
   local scope = pg.scope and native.scope -- which comes with it
   local self = { fn = inner, mode = compiled.mode "compile", fuse = o.fuse, by = by, scope = scope }
   self.captures = o.capture and self.mode == "capture"
+  self.layout = o.layout and (self.mode == "layout" or self.mode == "capture")
   if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan", self.captures) end
   self.frozen = o.frozen and self.native ~= nil
   if self.frozen then frozen.start(self) end
@@ -88,6 +92,20 @@ function Compiled:stats()
   return s
 end
 
+local MOST = 12 -- operators that are told one by one
+
+-- Operators of a region: in their order, or where there are many how often each.
+local function counted(operators)
+  local names, count, total = {}, {}, 0
+  for name in operators:gmatch "%S+" do
+    if not count[name] then names[#names + 1] = name end
+    count[name], total = (count[name] or 0) + 1, total + 1
+  end
+  if total <= MOST then return operators end
+  for i, name in ipairs(names) do names[i] = count[name] .. " " .. name end
+  return table.concat(names, ", ")
+end
+
 ---The same as text, a line for each stretch that is planned.
 ---@return string
 function Compiled:explain()
@@ -110,7 +128,10 @@ function Compiled:explain()
       for _, r in ipairs(p.regions) do
         local form = r.joined and "  one kernel of %s: %s (%d inputs, %d outputs)"
                      or "  %s computes one by one: %s (%d inputs, %d outputs)"
-        lines[#lines + 1] = form:format(r.by, r.operators, r.inputs, r.outputs)
+        lines[#lines + 1] = form:format(r.by, counted(r.operators), r.inputs, r.outputs)
+        if r.about ~= "" then
+          lines[#lines + 1] = ("    layout: %s; %d bytes kept of constants"):format(r.about, r.packed)
+        end
       end
     end
   end

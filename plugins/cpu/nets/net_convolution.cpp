@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nets/net_convolution.hpp"
+
+#include <cmath>
+
+#include "linalg/work.hpp"
+
+namespace pg::cpu {
+namespace {
+
+using onednn::Desc;
+using onednn::Dims;
+using Algorithm = dnnl::algorithm;
+using Forward = dnnl::convolution_forward;
+
+constexpr auto kFloat = onednn::DataType::f32;
+
+Desc any_of(const Desc& d) { return onednn::any(d.dims(), kFloat); }
+
+Forward::primitive_desc describe(const NetStep& step, Algorithm algorithm) {
+  const ConvShape& s = step.shape;
+  const Desc x = any_of(operand_desc(s.x, kFloat)), y = any_of(operand_desc(s.y, kFloat)),
+             weight = any_of(weight_desc(s.weight, s.groups, kFloat)), bias({s.o}, kFloat, onednn::Tag::a);
+  Dims stride, dilation, before;
+  for (uint32_t i = 5 - s.x.rank; i < 3; i++)
+    stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
+  const Dims after = padding_behind(s);
+  const auto inference = dnnl::prop_kind::forward_inference;
+  const Forward::desc desc = step.has_bias() ? Forward::desc(inference, algorithm, x, weight, bias, y, stride, dilation,
+                                                             before, after)
+                                             : Forward::desc(inference, algorithm, x, weight, y, stride, dilation,
+                                                             before, after);
+  return {desc, net_attributes(step.posts), onednn::engine()};
+}
+
+}  // namespace
+
+dnnl::primitive_attr net_attributes(const std::vector<NetPost>& posts) {
+  dnnl::primitive_attr attributes = onednn::user_scratchpad();
+  dnnl::post_ops list;
+  for (const NetPost& p : posts) {
+    if (p.sum) {
+      list.append_sum(1.0f);
+    } else {
+      list.append_eltwise(1.0f, p.function.algorithm, p.function.alpha, p.function.beta);
+    }
+  }
+  attributes.set_post_ops(list);
+  return attributes;
+}
+
+bool is_one_threads(const ConvShape& s) {
+  constexpr int64_t kFewest = 8;  // channels that take no less time
+  return work_of({s.n, s.o, s.out_count(), std::max(s.c / s.groups, kFewest), s.taps()}) <= onednn::kSmallWork;
+}
+
+Forward::primitive_desc describe_net_convolution(const NetStep& step) {
+  if (pays_winograd(step.shape)) {
+    try {
+      auto found = describe(step, Algorithm::convolution_winograd);
+      if (found.scratchpad_desc().get_size() <= kWinogradBytes && onednn::is_fast(found)) return found;
+    } catch (const dnnl::error& e) {
+      if (e.status != dnnl_unimplemented && e.status != dnnl_invalid_arguments) throw;
+    }
+  }
+  auto found = describe(step, Algorithm::convolution_direct);
+  if (!onednn::is_fast(found)) fail_support("oneDNN has no kernel but the reference one");
+  return found;
+}
+
+std::vector<uint32_t> launch_positions(const Region& piece) {
+  std::vector<uint32_t> positions(piece.raw->value_count, PG_VALUE_NONE);
+  for (uint32_t i = 0; i < piece.raw->input_count; i++) positions[piece.raw->inputs[i]] = i;
+  return positions;
+}
+
+NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positions, const NetStep& step,
+                       const Desc& weight)
+    : channels_(step.shape.o),
+      has_weight_(step.weight != PG_VALUE_NONE),
+      has_bias_(step.has_bias()),
+      operand_(step.shape.weight),
+      wanted_(weight) {
+  auto vector = [&](uint32_t v) -> Vector {
+    if (v == PG_VALUE_NONE) return {};
+    return {true, positions[v], piece.value(v).stride[0]};
+  };
+  if (has_weight_) input_ = positions[step.weight];
+  bias_ = vector(step.bias);
+  for (const NetNorm& n : step.norms)
+    norms_.push_back({vector(n.weight), vector(n.bias), vector(n.mean), vector(n.var), n.eps});
+  ConvOperand dense = operand_;
+  int64_t size = 1;
+  for (uint32_t i = dense.rank; i-- > 0; size *= dense.shape[i]) dense.stride[i] = size;
+  reorder_ = onednn::Reorder(weight_desc(dense, step.shape.groups, kFloat), wanted_);
+}
+
+void NetWeights::write(const pg_launch& launch, void* weight, void* bias) {
+  std::vector<double> scale(static_cast<size_t>(channels_), 1), shift(scale.size());
+  for (int64_t o = 0; o < channels_; o++) {
+    double a = 1, b = bias_.at(launch, o, 0);
+    for (const Norm& n : norms_) {
+      const double factor = n.weight.at(launch, o, 1) / std::sqrt(n.var.at(launch, o, 1) + n.eps);
+      a *= factor;
+      b = (b - n.mean.at(launch, o, 0)) * factor + n.bias.at(launch, o, 0);
+    }
+    scale[static_cast<size_t>(o)] = a, shift[static_cast<size_t>(o)] = b;
+  }
+  const int64_t count = operand_.count(), row = count / channels_;
+  std::vector<float> filters(static_cast<size_t>(count), 1);
+  if (has_weight_)
+    gather(operand_.rank, operand_.shape, operand_.stride, pg::input<const float>(launch, input_), filters.data());
+  for (int64_t i = 0; i < count && !norms_.empty(); i++)
+    filters[static_cast<size_t>(i)] = static_cast<float>(filters[static_cast<size_t>(i)] * scale[static_cast<size_t>(i / row)]);
+  const auto scratch = std::make_unique<std::byte[]>(reorder_.workspace());
+  reorder_.run(filters.data(), weight, scratch.get());
+  for (int64_t o = 0; has_bias_ && o < channels_; o++)
+    static_cast<float*>(bias)[o] = static_cast<float>(shift[static_cast<size_t>(o)]);
+}
+
+}  // namespace pg::cpu

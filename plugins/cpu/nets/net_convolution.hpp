@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The convolution of a step: oneDNN's primitive with what is done behind it, and its weight and bias with the norms.
+#pragma once
+
+#include "conv/conv_onednn.hpp"
+#include "nets/net.hpp"
+
+namespace pg::cpu {
+
+// oneDNN's choice of layouts, posts included. Throws pg::Error or dnnl::error where it has no kernel but its reference
+// one.
+dnnl::convolution_forward::primitive_desc describe_net_convolution(const NetStep& step);
+// Whether its primitive is made and run on one thread.
+bool is_one_threads(const ConvShape& s);
+
+dnnl::primitive_attr net_attributes(const std::vector<NetPost>& posts);
+
+// Where the inputs of a piece lie in a launch, by value.
+std::vector<uint32_t> launch_positions(const Region& piece);
+
+class NetWeights {
+ public:
+  // weight: the layout that is wanted.
+  NetWeights(const Region& piece, const std::vector<uint32_t>& positions, const NetStep& step,
+             const onednn::Desc& weight);
+  uint64_t weight_bytes() const { return wanted_.get_size(); }
+  uint64_t bias_bytes() const { return has_bias_ ? static_cast<uint64_t>(channels_) * sizeof(float) : 0; }
+  void write(const pg_launch& launch, void* weight, void* bias);
+
+ private:
+  struct Vector {
+    bool present = false;
+    uint32_t input = 0;
+    int64_t stride = 0;
+    double at(const pg_launch& launch, int64_t i, double absent) const {
+      return present ? static_cast<double>(pg::input<const float>(launch, input)[i * stride]) : absent;
+    }
+  };
+  struct Norm {
+    Vector weight, bias, mean, var;
+    double eps;
+  };
+
+  int64_t channels_;
+  bool has_weight_, has_bias_;
+  ConvOperand operand_;
+  uint32_t input_ = 0;
+  Vector bias_;
+  std::vector<Norm> norms_;
+  onednn::Desc wanted_;
+  onednn::Reorder reorder_;
+};
+
+}  // namespace pg::cpu

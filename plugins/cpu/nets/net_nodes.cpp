@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes of a frozen region nets are made of.
+#include <cmath>
+
+#include "kernels/windows.hpp"
+#include "nets/net.hpp"
+#include "nets/net_convolution.hpp"
+
+namespace pg::cpu {
+namespace {
+
+bool begins_with(const char* name, const char* part) { return std::strncmp(name, part, std::strlen(part)) == 0; }
+
+// A tensor that nets compute with: float32 [n, c, ...], without gaps.
+void need_image(const pg_tensor& t) {
+  if (dtype_of(t) != PG_F32 || t.rank < 3 || t.rank > 5 || element_count(t) == 0) fail_support("no image of float32");
+  const ConvOperand o(t);
+  if (!o.dense() && !o.channels_last()) fail_support("it has gaps");
+}
+
+// A vector that stays: its value, or PG_VALUE_NONE where it is absent.
+uint32_t constant_vector(const Region& region, const pg_node& node, uint32_t input, int64_t length) {
+  const uint32_t v = input < node.input_count ? node.inputs[input] : PG_VALUE_NONE;
+  if (v == PG_VALUE_NONE) return v;
+  const pg_tensor& t = region.value(v);
+  if (!region.constant(v) || dtype_of(t) != PG_F32 || t.rank != 1 || t.shape[0] != length)
+    fail_support("a parameter changes");
+  return v;
+}
+
+NetFunction relu() { return {dnnl::algorithm::eltwise_relu, 0, 0}; }
+
+NetFunction limits(double low, double high) {
+  if (!(low <= high)) fail_support("limits that cross");
+  return {dnnl::algorithm::eltwise_clip, static_cast<float>(low), static_cast<float>(high)};
+}
+
+NetFunction read_function(const KernelCall& call) {
+  using A = dnnl::algorithm;
+  if (call.is("relu")) return relu();
+  if (call.is("sigmoid")) return {A::eltwise_logistic, 0, 0};
+  if (call.is("tanh")) return {A::eltwise_tanh, 0, 0};
+  if (call.is("silu")) return {A::eltwise_swish, 1, 0};
+  if (call.is("hardswish")) return {A::eltwise_hardswish, 0, 0};
+  if (call.is("gelu")) return {call.attr<int>("approximate") != 0 ? A::eltwise_gelu_tanh : A::eltwise_gelu_erf, 0, 0};
+  if (call.is("leaky_relu")) return {A::eltwise_relu, call.attr<float>("negative_slope"), 0};
+  if (call.is("elu")) return {A::eltwise_elu, call.attr<float>("alpha"), 0};
+  if (call.is("relu6")) return limits(0, 6);
+  if (call.is("hardtanh")) return limits(call.attr<double>("min_val"), call.attr<double>("max_val"));
+  if (call.is("clamp")) return limits(call.attr<double>("min"), call.attr<double>("max"));
+  fail_support("not an operator of nets");
+}
+
+void read_convolution_step(const Region& region, const pg_node& node, const KernelCall& call, NetStep& step) {
+  step.kind = NetKind::kConvolution;
+  step.shape = read_convolution(call);
+  step.weight = node.inputs[1];
+  if (!region.constant(step.weight) || dtype_of(call.in(1)) != PG_F32) fail_support("a weight changes");
+  step.bias = constant_vector(region, node, 2, step.shape.o);
+  if (step.shape.relu) step.posts.push_back({false, relu()});
+}
+
+void read_norm(const Region& region, const pg_node& node, const KernelCall& call, NetStep& step) {
+  step.kind = NetKind::kConvolution;
+  if (call.attr<bool>("training") || !call.has(3) || !call.has(4)) fail_support("statistics of the batch");
+  ConvShape& s = step.shape;
+  const ConvOperand x(call.in(0));
+  s.kind = ConvKind::kForward, s.dtype = PG_F32;
+  s.n = x.shape[0], s.c = s.o = s.groups = x.shape[1];
+  s.x = s.y = x;
+  read_sizes(call.in(0), s.in), read_sizes(call.in(0), s.out);
+  s.kernel[0] = s.kernel[1] = s.kernel[2] = 1;
+  s.weight.rank = x.rank;
+  for (uint32_t i = 0; i < x.rank; i++) s.weight.shape[i] = i == 0 ? s.o : 1, s.weight.stride[i] = 1;
+  NetNorm norm{};
+  uint32_t* const parts[] = {&norm.weight, &norm.bias, &norm.mean, &norm.var};
+  for (uint32_t i = 0; i < 4; i++) *parts[i] = constant_vector(region, node, i + 1, s.c);
+  norm.eps = call.attr<double>("eps");
+  step.norms.push_back(norm);
+  if (begins_with(call.op(), "batch_norm_activation")) step.posts.push_back({false, relu()});
+}
+
+void read_pool(const KernelCall& call, NetStep& step) {
+  step.kind = NetKind::kPool;
+  NetPool& p = step.pool;
+  p.mean = !begins_with(call.op(), "max_pool");
+  const pg_tensor &x = call.in(0), &y = call.out(0);
+  const uint32_t axes = x.rank - 2;
+  if (call.is("mean")) {  // of whole planes, small enough for a window
+    if (y.rank != x.rank || call.axis_mask("axes", x.rank) != (((1u << axes) - 1) << 2)) fail_support("no plane's mean");
+    read_sizes(x, p.kernel);
+    for (int64_t size : p.kernel)
+      if (size > 16) fail_support("a large plane");
+    return;
+  }
+  read_list(call, "kernel", axes, p.kernel);
+  std::copy_n(p.kernel, 3, p.stride);
+  read_list(call, "stride", axes, p.stride), read_list(call, "padding", axes, p.padding);
+  if (call.attr<bool>("ceil_mode")) fail_support("windows beyond the padding");
+  if (!p.mean) {
+    int64_t dilation[3] = {1, 1, 1};
+    read_list(call, "dilation", axes, dilation);
+    for (int64_t d : dilation)
+      if (d != 1) fail_support("dilated windows");
+    return;
+  }
+  p.with_padding = call.attr<bool>("count_include_pad");
+  if (call.attr<int64_t>("divisor_override") != 0) fail_support("another divisor");
+}
+
+}  // namespace
+
+bool has_convolution(const Region& piece) {
+  for (uint32_t n = 0; n < piece.node_count(); n++)
+    if (begins_with(piece.node(n).op->name, "conv")) return true;
+  return false;
+}
+
+NetStep read_net_step(const Region& region, uint32_t n) {
+  const pg_node& node = region.node(n);
+  const char* name = node.op->name;
+  Region::Call described;
+  region.describe(n, described);
+  const KernelCall call(&described.call);
+  if (!call.has(0) || !call.has_output(0)) fail_support("nothing to compute");
+  for (uint32_t i = 1; i < node.output_count; i++)
+    if (node.outputs[i] != PG_VALUE_NONE) fail_support("a second result is wanted");
+  need_image(call.in(0)), need_image(call.out(0));
+  NetStep step;
+  step.x = node.inputs[0], step.y = node.outputs[0];
+  auto is_of_axes = [&](const char* stem, const char* tail) {
+    for (const char* axes : {"1d", "2d", "3d"})
+      if (call.is((std::string(stem) + axes + tail).c_str())) return true;
+    return false;
+  };
+  if (is_of_axes("conv", "") || is_of_axes("conv", "_activation")) {
+    read_convolution_step(region, node, call, step);
+  } else if (begins_with(name, "batch_norm") && !begins_with(name, "batch_norm_grad")) {
+    read_norm(region, node, call, step);
+  } else if (is_of_axes("max_pool", "") || is_of_axes("avg_pool", "") || call.is("mean")) {
+    read_pool(call, step);
+  } else if (call.is("add")) {
+    step.kind = NetKind::kSum;
+    if (!call.has(1)) fail_support("a number is added");
+    need_image(call.in(1));
+    if (!same_shape(call.in(0), call.in(1))) fail_support("operands of two shapes");
+    step.other = node.inputs[1];
+  } else {
+    step.kind = NetKind::kFunction;
+    if (node.input_count != 1) fail_support("not an operator of nets");
+    step.posts.push_back({false, read_function(call)});
+  }
+  return step;
+}
+
+std::vector<uint8_t> find_net_nodes(const Region& region) {
+  std::vector<uint8_t> found(region.node_count(), 0);
+  if (!region.frozen() || deterministic()) return found;
+  std::vector<uint8_t> made(region.raw->value_count, 0);  // by a node that was found
+  for (uint32_t n = 0; n < region.node_count(); n++) {
+    try {
+      const NetStep step = read_net_step(region, n);
+      if (step.weight != PG_VALUE_NONE) {
+        describe_net_convolution(step);  // or there is none
+      } else if (!made[step.x] && (step.other == PG_VALUE_NONE || !made[step.other])) {
+        continue;
+      }
+      found[n] = 1;
+      made[step.y] = 1;
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+  return found;
+}
+
+}  // namespace pg::cpu
