@@ -606,7 +606,8 @@ PGC_API void pgc_compiled_abort(pgc_compiled *compiled); /* an error ended the f
 /* Calls without the function. After pgc_compiled_freezes, calls end with pgc_compiled_freeze (as _end, which see): given
  * its arguments and results it says of each result whether a frozen call makes it, and answers NULL after the first
  * call. A frozen one stays until it is released, and with its function. pgc_frozen_run: *ran 0: the arguments are
- * described otherwise, or the call is part of another, and nothing has happened. results: those that are made. */
+ * described otherwise, or the call is part of another, and nothing has happened. results: those that are made. layouts:
+ * whether they may differ by rounding from what the function gives. */
 typedef struct pgc_frozen pgc_frozen;
 PGC_API void pgc_compiled_freezes(pgc_compiled *compiled, int32_t layouts);
 PGC_API int32_t pgc_compiled_freeze(pgc_compiled *compiled, pgc_tensor *const *arguments, uint32_t argument_count,

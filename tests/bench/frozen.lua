@@ -1,21 +1,29 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Inference with few samples: eager, compiled and frozen calls by turns in one process with one thread, and with PYTHON
--- (that has PyTorch) its eager calls (inference_mode) and torch.compile's. A row has the least microseconds of each,
--- and the median of the rounds' ratios of frozen calls' times to the quicker of PyTorch's two, with least and most.
+-- Inference with few samples: eager, compiled and frozen calls, and with PYTHON (that has PyTorch) its eager calls
+-- (inference_mode) and torch.compile's, and ONNX Runtime and OpenVINO where it has them and onnx: by turns, row by row.
+-- A row has the least microseconds of each, and the median of the rounds' ratios of frozen calls' times to the quickest
+-- of the others', with least and most.
 --
---   perigee tests/bench/frozen.lua [ROUNDS [PYTHON]]
+--   perigee tests/bench/frozen.lua [ROUNDS [THREADS [PYTHON [ROW ...]]]]
 
 local pg = require "perigee"
 local native = require "perigee.native"
 local nn = pg.nn
 
-local rounds = tonumber(arg[1]) or 7
-pg.config.set { threads = 1 }
+local rounds, threads, python = tonumber(arg[1]) or 7, tonumber(arg[2]) or 1, arg[3]
+pg.config.set { threads = threads }
+local folder = arg[0]:match "^(.*)/[^/]*$" or "."
+local pictures = dofile(folder .. "/vision.lua")(nil, function(model) return model:eval() end)
+
+local function mlp(inputs, hidden)
+  return nn.Sequential { nn.Linear { inputs, hidden }, nn.ReLU {}, nn.Linear { hidden, hidden }, nn.ReLU {},
+                         nn.Linear { hidden, 10 } }
+end
 
 local ROWS = {
   { "MLP 4-8-2, 2 samples", { 2, 4 }, nn.Sequential { nn.Linear { 4, 8 }, nn.ReLU {}, nn.Linear { 8, 2 } } },
-  { "MLP 256-256-10, 1 sample", { 1, 256 },
-    nn.Sequential { nn.Linear { 256, 256 }, nn.ReLU {}, nn.Linear { 256, 256 }, nn.ReLU {}, nn.Linear { 256, 10 } } },
+  { "MLP 256-256-10, 1 sample", { 1, 256 }, mlp(256, 256) },
+  { "MLP 784-2048-2048-10, 1 sample", { 1, 784 }, mlp(784, 2048) },
   { "linear, GELU, norm, linear, 64", { 1, 64 },
     nn.Sequential { nn.Linear { 64, 64 }, nn.GELU {}, nn.LayerNorm { 64 }, nn.Linear { 64, 64 } } },
   { "transformer layer, 16 x 64", { 1, 16, 64 },
@@ -24,56 +32,73 @@ local ROWS = {
     nn.Sequential { nn.Conv2d { 1, 8, 3, padding = 1 }, nn.ReLU {}, nn.MaxPool2d { 2 },
                     nn.Conv2d { 8, 16, 3, padding = 1 }, nn.ReLU {}, nn.MaxPool2d { 2 }, nn.Flatten {},
                     nn.Linear { 256, 10 } } },
+  { "ResNet-18, 3 x 224 x 224", { 1, 3, 224, 224 }, pictures.resnet_infer() },
 }
 
 local function time(fn, x)
-  local count = 200
-  local begin = native.clock()
-  for _ = 1, count do fn(x):free() end
-  return (native.clock() - begin) / count * 1e6
+  local least = math.huge
+  for _ = 1, 5 do
+    local count, begin = 0, native.clock()
+    repeat
+      fn(x):free()
+      count = count + 1
+    until native.clock() - begin > 0.04 and count >= 2
+    least = math.min(least, (native.clock() - begin) / count * 1e6)
+  end
+  return least
 end
 
-local function torch_times(python)
+-- PyTorch's two, ONNX Runtime's and OpenVINO's, of a row.
+local function times_of_others(row)
+  if not python then return {} end
+  local pipe = assert(io.popen(("%s %s/frozen_torch.py %d %d 2>/dev/null"):format(python, folder, threads, row)))
   local found = {}
-  if not python then return found end
-  local folder = arg[0]:match "^(.*)/[^/]*$" or "."
-  local pipe = assert(io.popen(python .. " " .. folder .. "/frozen_torch.py"))
   for line in pipe:lines() do
-    local row, eager, compiled = line:match "^(%d+)\t(%S+)\t(%S+)$"
-    if row then found[tonumber(row)] = { tonumber(eager), tonumber(compiled) } end
+    local n, rest = line:match "^(%d+)\t(.*)$"
+    if tonumber(n) == row then
+      for word in rest:gmatch "%S+" do found[#found + 1] = tonumber(word) or false end
+    end
   end
   pipe:close()
   return found
 end
 
-local KINDS = { "eager", "compiled", "frozen" }
-local least, ratios = {}, {}
-local calls = {}
-for i, row in ipairs(ROWS) do
-  local model, x = row[3]:eval(), pg.randn(row[2])
-  least[i], ratios[i] = { math.huge, math.huge, math.huge, math.huge, math.huge }, {}
-  calls[i] = { x = x, function(v) return pg.no_grad(function() return model(v) end) end,
-               pg.compile(function(v) return pg.no_grad(function() return model(v) end) end),
-               pg.compile(function(v) return model(v) end, { frozen = true }) }
-  for k = 1, #KINDS do for _ = 1, 5 do calls[i][k](x) end end
+local function calls_of(row)
+  local model = row[3]:eval()
+  local calls = { function(v) return pg.no_grad(function() return model(v) end) end,
+                  pg.compile(function(v) return pg.no_grad(function() return model(v) end) end),
+                  pg.compile(function(v) return model(v) end, { frozen = true }) }
+  local x = pg.randn(row[2])
+  for k = 1, #calls do for _ = 1, 5 do calls[k](x) end end
+  return calls, x
 end
-for _ = 1, rounds do
-  local theirs = torch_times(arg[2])
-  for i, call in ipairs(calls) do
-    local now = {}
-    for k = 1, #KINDS do now[k] = time(call[k], call.x) end
-    if theirs[i] then
-      now[4], now[5] = theirs[i][1], theirs[i][2]
-      table.insert(ratios[i], now[3] / math.min(now[4], now[5]))
+
+local HEADS = { "eager", "compiled", "frozen", "torch eager", "torch.compile", "ONNX Runtime", "OpenVINO" }
+print(("%-32s"):format "us a call" .. ("%14s"):rep(#HEADS):format(unpack(HEADS)) .. "  ratio")
+local wanted = {}
+for i = 4, #arg do wanted[tonumber(arg[i])] = true end
+for i, row in ipairs(ROWS) do
+  if wanted[i] or #arg < 4 then
+    local calls, x = calls_of(row)
+    local least, ratios = {}, {}
+    for _ = 1, rounds do
+      local now = {}
+      for k = 1, 3 do now[k] = time(calls[k], x) end
+      local quickest = math.huge
+      for k, us in ipairs(times_of_others(i)) do
+        now[k + 3] = us
+        quickest = math.min(quickest, us or quickest)
+      end
+      if quickest < math.huge then ratios[#ratios + 1] = now[3] / quickest end
+      for k = 1, #HEADS do if now[k] then least[k] = math.min(least[k] or math.huge, now[k]) end end
     end
-    for k, us in pairs(now) do least[i][k] = math.min(least[i][k], us) end
+    table.sort(ratios)
+    local text = ("%-32s"):format(row[1])
+    for k = 1, #HEADS do text = text .. (least[k] and ("%14.1f"):format(least[k]) or ("%14s"):format "") end
+    if #ratios > 0 then
+      text = text .. ("  %.2f (%.2f to %.2f)"):format(ratios[math.ceil(#ratios / 2)], ratios[1], ratios[#ratios])
+    end
+    print(text)
+    io.stdout:flush()
   end
-end
-local form = "%-32s %9s %9s %9s %12s %12s %7s"
-print(form:format("us a call", "eager", "compiled", "frozen", "torch eager", "torch.compile", "ratio"))
-for i, row in ipairs(ROWS) do
-  local l, r = least[i], ratios[i]
-  table.sort(r)
-  local text = #r > 0 and ("%7.2f (%.2f to %.2f)"):format(r[math.ceil(#r / 2)], r[1], r[#r]) or ""
-  print(("%-32s %9.1f %9.1f %9.1f %12.1f %12.1f %s"):format(row[1], l[1], l[2], l[3], l[4], l[5], text))
 end

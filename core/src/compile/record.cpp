@@ -397,15 +397,14 @@ std::string Compiled::text() const {
       const RegionKernel* kernel = region->kernels.empty() ? nullptr : region->kernels.front().get();
       if (kernel == nullptr) continue;
       const bool joined = kernel->prepared != nullptr || kernel->outputs.empty();
-      text +=
-          (text.empty() ? "" : ",") +
-          pg::format(
-              "{\"operators\":\"%s\",\"by\":\"%s\",\"nodes\":%zu,\"inputs\":%zu,\"outputs\":%zu,\"joined\":%s,"
-              "\"about\":\"%s\",\"packed\":%llu}",
-              region->names, region->by->name.c_str(), region->view.nodes.size(), kernel->input_operands.size(),
-              kernel->outputs.size(), joined ? "true" : "false",
-              kernel->description != nullptr ? kernel->description : "",
-              static_cast<unsigned long long>(kernel->pack_bytes));
+      text += (text.empty() ? "" : ",") +
+              pg::format(
+                  "{\"operators\":\"%s\",\"by\":\"%s\",\"nodes\":%zu,\"inputs\":%zu,\"outputs\":%zu,\"joined\":%s,"
+                  "\"about\":\"%s\",\"packed\":%llu}",
+                  region->names, region->by->name.c_str(), region->view.nodes.size(), kernel->input_operands.size(),
+                  kernel->outputs.size(), joined ? "true" : "false",
+                  kernel->description != nullptr ? kernel->description : "",
+                  static_cast<unsigned long long>(kernel->pack_bytes));
     }
     return text;
   };

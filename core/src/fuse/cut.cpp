@@ -40,8 +40,8 @@ bool is_node(const Launches& list, const Launch& l, const Device& device, const 
   if (!l.signature || l.signature->device != &device) return false;
   const Signature& s = *l.signature;
   if (s.how == How::kernel) {
-    if (s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic || (s.packs && !list.frozen) || !s.densify.empty() ||
-        s.kernel.plugin != &compiler)
+    if (s.op->info->effect != PG_EFFECT_NONE || s.writes || s.dynamic || (s.packs && !list.frozen) ||
+        !s.densify.empty() || s.kernel.plugin != &compiler)
       return false;
   } else if (s.how != How::cast && s.how != How::clone) {
     return false;

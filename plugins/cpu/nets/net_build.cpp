@@ -58,8 +58,8 @@ class Builder {
     if (place.where == NetPlace::kBuffer) net_.memory.use(place.at, index);
   }
   void add_copy(const Form& from, const Form& to);
-  void add_work(const dnnl::primitive& primitive, const Desc& scratchpad,
-                std::vector<onednn::Step::Argument> arguments, std::vector<NetPlace> places, bool one_thread);
+  void add_work(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<onednn::Step::Argument> arguments,
+                std::vector<NetPlace> places, bool one_thread);
   uint64_t take_packed(uint64_t bytes);
 
   const Region& piece_;
@@ -82,8 +82,9 @@ NetProgram Builder::build() {
   for (size_t i = 0; i < net.steps.size(); i++) add(net.steps[i], i);
   add_results(net.steps.size());
   net_.memory.lay_out();
-  net_.description = format("%u batch norms in weights, %u activations and %u sums in convolutions, %u copies between layouts",
-                            net.norms, net.functions, net.sums, copies_);
+  net_.description =
+      format("%u batch norms in weights, %u activations and %u sums in convolutions, %u copies between layouts",
+             net.norms, net.functions, net.sums, copies_);
   return std::move(net_);
 }
 
@@ -126,7 +127,8 @@ Form Builder::make_form(uint32_t value, const Desc& desc, size_t index) {
   bool placed = false;
   for (uint32_t k = 0; k < piece_.raw->output_count && !placed; k++) {
     // What may lie over an input is written when all has been read.
-    if (piece_.raw->outputs[k] != value || piece_.raw->overwrites[k] != 0 || desc_of(piece_.value(value)) != desc) continue;
+    if (piece_.raw->outputs[k] != value || piece_.raw->overwrites[k] != 0 || desc_of(piece_.value(value)) != desc)
+      continue;
     made.place = {NetPlace::kOutput, k};
     placed = true;
   }
@@ -137,10 +139,11 @@ Form Builder::make_form(uint32_t value, const Desc& desc, size_t index) {
 
 Form Builder::make_summed(const NetStep& step, const Desc& desc, const NetPlace& source, size_t index) {
   const Form added = form_of(step.other, index);
-  const bool dies = last_read_[step.other] == index && added.place.where == NetPlace::kBuffer &&
-                    source != added.place;
-  if (dies && added.desc == desc) {
-    const Form made = added;
+  for (const Form& f : forms_[step.other]) {
+    if (f.desc != desc || f.place.where != NetPlace::kBuffer || f.place == source || last_read_[step.other] != index)
+      continue;
+    const Form made = f;  // nobody else reads it
+    use(made.place, index);
     forms_[step.y].assign(1, made);
     return made;
   }
@@ -160,7 +163,7 @@ void Builder::add_copy(const Form& from, const Form& to) {
 }
 
 void Builder::add_work(const dnnl::primitive& primitive, const Desc& scratchpad,
-                         std::vector<onednn::Step::Argument> arguments, std::vector<NetPlace> places, bool one_thread) {
+                       std::vector<onednn::Step::Argument> arguments, std::vector<NetPlace> places, bool one_thread) {
   arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad});
   net_.scratchpad_bytes = std::max(net_.scratchpad_bytes, static_cast<uint64_t>(scratchpad.get_size()));
   NetWork work;
@@ -183,8 +186,8 @@ void Builder::add_convolution(const NetStep& step, size_t index) {
   onednn::OneThread guard(one_thread);
   const auto pd = describe_net_convolution(step);
   const Form x = form_in(step.x, pd.src_desc(), index);
-  const Form y = step.sums() ? make_summed(step, pd.dst_desc(), x.place, index)
-                             : make_form(step.y, pd.dst_desc(), index);
+  const Form y =
+      step.sums() ? make_summed(step, pd.dst_desc(), x.place, index) : make_form(step.y, pd.dst_desc(), index);
   NetWeights weights(piece_, positions_, step, pd.weights_desc());
   const uint64_t weight_at = take_packed(weights.weight_bytes()), bias_at = take_packed(weights.bias_bytes());
   std::vector<onednn::Step::Argument> arguments = {

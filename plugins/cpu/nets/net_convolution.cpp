@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nets/net_convolution.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "linalg/work.hpp"
@@ -17,6 +18,13 @@ constexpr auto kFloat = onednn::DataType::f32;
 
 Desc any_of(const Desc& d) { return onednn::any(d.dims(), kFloat); }
 
+// The filters are transformed once, so that fewer tiles pay than where they are transformed at each call
+// (conv/README.md). They take 1.8 to 4 times the memory, which has to be read for the tiles that there are.
+bool pays_winograd_in_nets(const ConvShape& s) {
+  constexpr int64_t kFewestChannels = 64, kFewestTiles = 16;
+  return s.suits_winograd() && std::min(s.c, s.o) >= kFewestChannels && s.n * s.image_tiles() >= kFewestTiles;
+}
+
 Forward::primitive_desc describe(const NetStep& step, Algorithm algorithm) {
   const ConvShape& s = step.shape;
   const Desc x = any_of(operand_desc(s.x, kFloat)), y = any_of(operand_desc(s.y, kFloat)),
@@ -26,10 +34,9 @@ Forward::primitive_desc describe(const NetStep& step, Algorithm algorithm) {
     stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
   const Dims after = padding_behind(s);
   const auto inference = dnnl::prop_kind::forward_inference;
-  const Forward::desc desc = step.has_bias() ? Forward::desc(inference, algorithm, x, weight, bias, y, stride, dilation,
-                                                             before, after)
-                                             : Forward::desc(inference, algorithm, x, weight, y, stride, dilation,
-                                                             before, after);
+  const Forward::desc desc =
+      step.has_bias() ? Forward::desc(inference, algorithm, x, weight, bias, y, stride, dilation, before, after)
+                      : Forward::desc(inference, algorithm, x, weight, y, stride, dilation, before, after);
   return {desc, net_attributes(step.posts), onednn::engine()};
 }
 
@@ -55,7 +62,7 @@ bool is_one_threads(const ConvShape& s) {
 }
 
 Forward::primitive_desc describe_net_convolution(const NetStep& step) {
-  if (pays_winograd(step.shape)) {
+  if (pays_winograd_in_nets(step.shape)) {
     try {
       auto found = describe(step, Algorithm::convolution_winograd);
       if (found.scratchpad_desc().get_size() <= kWinogradBytes && onednn::is_fast(found)) return found;
@@ -111,7 +118,8 @@ void NetWeights::write(const pg_launch& launch, void* weight, void* bias) {
   if (has_weight_)
     gather(operand_.rank, operand_.shape, operand_.stride, pg::input<const float>(launch, input_), filters.data());
   for (int64_t i = 0; i < count && !norms_.empty(); i++)
-    filters[static_cast<size_t>(i)] = static_cast<float>(filters[static_cast<size_t>(i)] * scale[static_cast<size_t>(i / row)]);
+    filters[static_cast<size_t>(i)] =
+        static_cast<float>(filters[static_cast<size_t>(i)] * scale[static_cast<size_t>(i / row)]);
   const auto scratch = std::make_unique<std::byte[]>(reorder_.workspace());
   reorder_.run(filters.data(), weight, scratch.get());
   for (int64_t o = 0; has_bias_ && o < channels_; o++)

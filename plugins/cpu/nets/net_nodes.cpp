@@ -87,7 +87,8 @@ void read_pool(const KernelCall& call, NetStep& step) {
   const pg_tensor &x = call.in(0), &y = call.out(0);
   const uint32_t axes = x.rank - 2;
   if (call.is("mean")) {  // of whole planes, small enough for a window
-    if (y.rank != x.rank || call.axis_mask("axes", x.rank) != (((1u << axes) - 1) << 2)) fail_support("no plane's mean");
+    if (y.rank != x.rank || call.axis_mask("axes", x.rank) != (((1u << axes) - 1) << 2))
+      fail_support("no plane's mean");
     read_sizes(x, p.kernel);
     for (int64_t size : p.kernel)
       if (size > 16) fail_support("a large plane");

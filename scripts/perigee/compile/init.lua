@@ -32,7 +32,8 @@ local read = native.signature("compile", {
 ---With `frozen=true`, for inference, fn runs without gradients, and only where a call's arguments are not yet known by
 ---their dtypes, shapes and devices (of tensors) or by what they are (of all else). Other calls launch what was noted,
 ---without fn: tensors that it met are read as they are at the call, numbers and branches stay those of then. What fn
----cannot do without itself (`:item()`, random numbers, backward) is an error.
+---cannot do without itself (`:item()`, random numbers, backward) is an error. Convolutions and what stands around them
+---may be one kernel, whose results differ from eager ones by rounding; not with `layout=false`.
 ---@param fn function
 ---@return perigee.Compiled
 local function compile(...)
@@ -73,7 +74,8 @@ end
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
 ---calls that were not looked at; `why`, how often for which reason something was not launched as a plan. Of the plan
 ---used last: `items`; `launches`, the kernels that these are one by one, and `kernels`, those that are launched;
----`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`; and bytes:
+---`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`, what it does
+---`about` layouts, and the bytes `packed` that it keeps of parameters; and bytes:
 ---`bytes` of its memory as it is laid out, `bound` of what lives at once at least, `separate` the same without reuse,
 ---`own` of what outlives the call, `eager_peak` of what eager code held at once. Of a plan that is captured on its
 ---device: `captures`, how often it was; `pieces`, what it is launched as beside kernels that are launched one by one,
