@@ -43,6 +43,9 @@ class MaxPool final : public Kernel {
     pairs_ = dtype_ == PG_BF16 && !indices_ && lanes && whole(2, 2) && p_.stride[2] == 2 && p_.out[2] >= kLanes &&
              inner_ == 0 && inner_end_ == p_.out[2];
     for (const Places& row : places_[1]) pairs_ = pairs_ && row.count > 0;
+    const int64_t width = p_.out[2];
+    quarters_ = dtype_ == PG_F32 && !indices_ && halves_ && p_.stride[1] == 2 && p_.stride[2] == 2 &&
+                p_.in[1] == 2 * p_.out[1] && p_.in[2] == 2 * width && (width == 1 || width == 2 || width == 4);
     Scratch scratch;
     x_.get(nullptr, scratch);
     if (is_low() && !pairs_) {
@@ -57,6 +60,7 @@ class MaxPool final : public Kernel {
     places_.at_launch(p_, [this](int axis, int64_t o) { return places(axis, o); });
     int64_t* indices = indices_ ? output<int64_t>(launch, 1) : nullptr;
     const void* x = x_.get(input(launch, 0), scratch);
+    if (quarters_) return run_quarters(static_cast<const float*>(x), output<float>(launch, 0));
     if (pairs_) return run_pairs(static_cast<const BFloat16*>(x), output<BFloat16>(launch, 0));
     if (is_low()) return run_widened(static_cast<const char*>(x), output<char>(launch, 0), indices, scratch);
     with_number(dtype_, [&](auto type) {
@@ -88,11 +92,37 @@ class MaxPool final : public Kernel {
             float *wide = rooms[static_cast<size_t>(2 * slice)], *best = rooms[static_cast<size_t>(2 * slice + 1)];
             for (int64_t i = p_.planes * slice / slices; i < p_.planes * (slice + 1) / slices; i++) {
               ::cpu::convert(low, ::cpu::sF32, x + i * in * bytes, wide, in);
-              run_plane<float>(wide, best, indices == nullptr ? nullptr : indices + i * out);
+              run_plane<float>(wide, best, indices == nullptr ? nullptr : indices + i * out, wide + in, best + out);
               ::cpu::convert(::cpu::sF32, low, best, y + i * out * bytes, out);
             }
           }
         });
+  }
+
+  // Rows of few windows that use up the planes: one row of windows behind the other.
+  void run_quarters(const float* x, float* y) const {
+    const int64_t out = p_.out_count();
+    with_width([&](auto by) {
+      constexpr int64_t kWidth = decltype(by)::value;
+      vector_for(
+          p_.planes, plane_grain(out), [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
+            const int64_t stop = end * out, whole = begin * out + (stop - begin * out) / kLanes * kLanes;
+            for (int64_t o = begin * out; o < whole; o += kLanes) best_of_halves<kWidth>(x + 4 * o, y + o);
+            if (whole == stop) return;
+            float rest[4 * kLanes] = {}, best[kLanes];
+            std::memcpy(rest, x + 4 * whole, static_cast<size_t>(4 * (stop - whole)) * sizeof(float));
+            best_of_halves<kWidth>(rest, best);
+            std::memcpy(y + whole, best, static_cast<size_t>(stop - whole) * sizeof(float));
+          });
+    });
+  }
+  template <class Body>
+  void with_width(Body&& body) const {
+    switch (p_.out[2]) {
+      case 4: return body(std::integral_constant<int64_t, 4>{});
+      case 2: return body(std::integral_constant<int64_t, 2>{});
+      default: body(std::integral_constant<int64_t, 1>{});
+    }
   }
 
   // The last vector of a row may overlap the one before it.
@@ -121,18 +151,21 @@ class MaxPool final : public Kernel {
     vector_for(
         p_.planes, plane_grain(out * 4), [ =, this ](int64_t begin, int64_t end) __attribute__((always_inline)) {
           for (int64_t plane = begin; plane < end; plane++)
-            run_plane(x + plane * in, y + plane * out, indices == nullptr ? nullptr : indices + plane * out);
+            run_plane(x + plane * in, y + plane * out, indices == nullptr ? nullptr : indices + plane * out,
+                      x + p_.planes * in, y + end * out);
         });
   }
 
+  // `x_end`, `y_end`: to where may be read, and written to by who writes all before that.
   template <class T>
-  PG_INLINE void run_plane(const T* x, T* y, int64_t* indices) const {
+  PG_INLINE void run_plane(const T* x, T* y, int64_t* indices, const T* x_end, const T* y_end) const {
     for (const Places& block : places_[0]) {
       for (const Places& row : places_[1]) {
         bool inner_done = false;
         if constexpr (std::is_same_v<T, float>) {
-          inner_done = row.count > 0 && (indices != nullptr ? run_inner<true>(x, row, y, indices)
-                                                            : run_inner<false>(x, row, y, indices));
+          const bool narrow = is_narrow(x, row, x_end, y, y_end);
+          inner_done = row.count > 0 && (indices != nullptr ? run_inner<true>(x, row, y, indices, narrow)
+                                                            : run_inner<false>(x, row, y, indices, narrow));
         }
         for (int64_t o = 0; o < p_.out[2]; o++) {
           if (inner_done && o == inner_) o = inner_end_;
@@ -151,10 +184,19 @@ class MaxPool final : public Kernel {
     }
   }
 
-  // The windows from inner_ to inner_end_, if they fill a vector; the last vector may overlap the one before it.
+  // Whether a row of windows is less than a vector, but one may be read and written: what is too much is of the rows
+  // that follow, whose results are written later.
+  bool is_narrow(const float* x, const Places& row, const float* x_end, const float* y, const float* y_end) const {
+    if (inner_ != 0 || inner_end_ != p_.out[2] || inner_end_ >= kLanes || y_end - y < kLanes) return false;
+    const int64_t reach = (kLanes - 1) * p_.stride[2] + (p_.kernel[2] - 1) * p_.dilation[2] + 1;
+    return x_end - x >= (row.first + (row.count - 1) * row.step) * p_.in[2] + reach;
+  }
+
+  // The windows from inner_ to inner_end_, if they fill a vector, or are one (`narrow`); the last vector may overlap
+  // the one before it.
   template <bool indexed>
-  PG_INLINE bool run_inner(const float* x, const Places& row, float* y, int64_t* indices) const {
-    const int64_t begin = inner_, last = inner_end_ - kLanes, wide = p_.in[2], stride = p_.stride[2];
+  PG_INLINE bool run_inner(const float* x, const Places& row, float* y, int64_t* indices, bool narrow) const {
+    const int64_t begin = inner_, last = narrow ? 0 : inner_end_ - kLanes, wide = p_.in[2], stride = p_.stride[2];
     const int64_t step = row.step * wide, taps = p_.kernel[2], dilation = p_.dilation[2];
     if (last < begin) return false;
     const int64_t first = row.first * wide + places_[2][begin].first;
@@ -225,7 +267,8 @@ class MaxPool final : public Kernel {
   int64_t inner_ = 0, inner_end_ = 0;  // outputs of a row that vectors may take
   int64_t slices_ = 1;
   bool indices_ = false, halves_ = false;
-  bool pairs_ = false;  // best_of_pairs() does it
+  bool pairs_ = false;     // best_of_pairs() does it
+  bool quarters_ = false;  // best_of_halves()
 };
 
 // What both kernels over saved indices need: planes of a source, indices of the pooled shape.

@@ -154,3 +154,55 @@ test("norms of an empty batch: their parameters' gradients are 0", function(t)
     for _, p in ipairs(layer:parameters()) do t.ok(p.grad:eq(0):all():item(), name) end
   end
 end)
+
+-- By the definition: NaN wins, the last of them; the first of equals is taken, which zeros of both signs show.
+local function best_of_windows(x, kernel, stride)
+  local planes, high, wide = x.shape[1], x.shape[2], x.shape[3]
+  local rows, columns = math.floor((high - kernel) / stride) + 1, math.floor((wide - kernel) / stride) + 1
+  local from, out = x:totable(), {}
+  for p = 1, planes do
+    for r = 0, rows - 1 do
+      for c = 0, columns - 1 do
+        local best
+        for i = 1, kernel do
+          for j = 1, kernel do
+            local v = from[p][r * stride + i][c * stride + j]
+            if best == nil or v > best or v ~= v then best = v end
+          end
+        end
+        out[#out + 1] = best
+      end
+    end
+  end
+  return out
+end
+
+-- Zeros with their signs, and NaN.
+local function text_of(numbers)
+  local list = {}
+  for i, v in ipairs(numbers) do list[i] = v ~= v and "nan" or ("%g"):format(v) end
+  return table.concat(list, " ")
+end
+
+test("max pooling of planes narrower than a vector", function(t)
+  for wide = 2, 18 do
+    for planes = 1, 5 do
+      for _, window in ipairs { { 2, 2 }, { 3, 2 }, { 2, 1 }, { 3, 1 } } do
+        local kernel, stride = window[1], window[2]
+        local high = kernel == 2 and stride == 2 and wide % 4 == 0 and wide or 7
+        if wide >= kernel then
+          local x = pg.randint(-2, 3, { planes, high, wide }):float() / 2
+          x = pg.where(x:eq(-1), pg.full_like(x, -0.0), x)
+          if planes % 2 == 0 then x = pg.where(x:eq(0.5), pg.full_like(x, 0 / 0), x) end
+          local expected = best_of_windows(x, kernel, stride)
+          local input = x:reshape { 1, planes, high, wide }
+          local name = ("%dx%dx%d, %d by %d"):format(planes, high, wide, kernel, stride)
+          for _, grad in ipairs { false, true } do -- with gradients, places are noted too
+            local got = pg.max_pool2d(input:detach():requires_grad_(grad), { kernel = kernel, stride = stride })
+            t.equal(text_of(got:detach():flatten():totable()), text_of(expected), name)
+          end
+        end
+      end
+    end
+  end
+end)
