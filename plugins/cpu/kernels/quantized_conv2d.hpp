@@ -66,6 +66,23 @@ struct Operands {
   const void* packed;  // the filters as pack() wrote them, or NULL
 };
 
+// Filters of a group, divided among threads where there are fewer images and parts of them: ranges of whole blocks.
+class FilterParts {
+ public:
+  // `tasks`: what there is to do for all filters, of `work` multiplications each.
+  FilterParts(int64_t filters, int64_t tasks, int64_t work)
+      : filters_(filters), pairs_((filters + 2 * kConvFilters - 1) / (2 * kConvFilters)) {
+    const int64_t wanted = (pg::thread_count() + tasks - 1) / tasks;
+    count_ = std::max<int64_t>(1, std::min({pairs_, wanted, work / kThread}));
+  }
+  int64_t count() const { return count_; }
+  int64_t first(int64_t part) const { return std::min(filters_, pairs_ * part / count_ * 2 * kConvFilters); }
+  int64_t size(int64_t part) const { return first(part + 1) - first(part); }
+
+ private:
+  int64_t filters_, pairs_, count_;
+};
+
 class QuantizedConvolution {
  public:
   virtual ~QuantizedConvolution() = default;

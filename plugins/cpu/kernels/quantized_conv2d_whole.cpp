@@ -71,17 +71,21 @@ class WholeConvolution final : public QuantizedConvolution {
     whole_images(s_, o, x, how);
     images_.lay_out(x, how, images);
     const int64_t chunks = (s_.plane() + kConvChunk - 1) / kConvChunk, tasks = s_.n * chunks * s_.groups;
-    const int64_t work = kConvChunk * outputs_ * s_.numbers();
-    pg::parallel_for(
-        tasks, std::max<int64_t>(1, kThread / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
-          for (int64_t t = begin; t < end; t++) {
-            const int64_t i = t / (chunks * s_.groups), g = t / chunks % s_.groups;
-            NarrowConvTile tile{};
-            tile.x = images + i * images_.bytes();
-            tile.zero = images_.zero_of(how[i]), tile.x_scale = how[i].scale;
-            multiply(tile, g, t % chunks * kConvChunk, packed, scale, bias, y + (i * s_.o + g * outputs_) * s_.plane());
-          }
-        });
+    const int64_t work = std::min(kConvChunk, s_.plane()) * outputs_ * s_.numbers();
+    const FilterParts parts(outputs_, tasks, work);
+    pg::parallel_for(tasks * parts.count(), std::max<int64_t>(1, kThread / std::max<int64_t>(1, work / parts.count())),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t n = begin; n < end; n++) {
+                         const int64_t t = n / parts.count(), part = n % parts.count();
+                         const int64_t i = t / (chunks * s_.groups), g = t / chunks % s_.groups;
+                         NarrowConvTile tile{};
+                         tile.x = images + i * images_.bytes();
+                         tile.zero = images_.zero_of(how[i]), tile.x_scale = how[i].scale;
+                         tile.filters = parts.size(part);
+                         multiply(tile, g, t % chunks * kConvChunk, parts.first(part), packed, scale, bias,
+                                  y + i * s_.o * s_.plane());
+                       }
+                     });
     if (s_.storage != sF32) convert_all(sF32, s_.storage, reinterpret_cast<char*>(y), o.y, s_.n * s_.o * s_.plane());
   }
 
@@ -110,9 +114,9 @@ class WholeConvolution final : public QuantizedConvolution {
     return sum;
   }
 
-  // Windows from `first` on by the filters of group g.
-  void multiply(NarrowConvTile& t, int64_t g, int64_t first, const char* packed, const float* scale, const float* bias,
-                float* y) const {
+  // Windows from `first` on by t.filters of group g, from its filter `begin` on, which begins a block.
+  void multiply(NarrowConvTile& t, int64_t g, int64_t first, int64_t begin, const char* packed, const float* scale,
+                const float* bias, float* y) const {
     int64_t window[kConvChunk + kConvSlack];
     t.kept = std::min(kConvChunk, s_.plane() - first);
     int64_t row = first / s_.out_w, column = first % s_.out_w;
@@ -124,10 +128,11 @@ class WholeConvolution final : public QuantizedConvolution {
     t.window = window, t.step = s_.plane(), t.relu = s_.relu;
     t.run = run_.data(), t.runs = static_cast<int64_t>(run_.size()), t.units = units_;
     const char* sums = packed + s_.groups * blocks_ * block_bytes();
-    t.weight = packed + g * blocks_ * block_bytes(), t.block_bytes = block_bytes();
-    t.sum = reinterpret_cast<const int32_t*>(sums) + g * blocks_ * kConvFilters;
-    t.filters = outputs_, t.scale = scale + g * outputs_, t.bias = bias != nullptr ? bias + g * outputs_ : nullptr;
-    t.y = y + first;
+    t.weight = packed + (g * blocks_ + begin / kConvFilters) * block_bytes(), t.block_bytes = block_bytes();
+    t.sum = reinterpret_cast<const int32_t*>(sums) + g * blocks_ * kConvFilters + begin;
+    const int64_t filter = g * outputs_ + begin;
+    t.scale = scale + filter, t.bias = bias != nullptr ? bias + filter : nullptr;
+    t.y = y + filter * s_.plane() + first;
     loop_.multiply(t);
   }
 

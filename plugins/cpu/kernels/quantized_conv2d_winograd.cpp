@@ -22,7 +22,8 @@ class WinogradConvolution final : public QuantizedConvolution {
         units_((s.c + 1) / 2),
         blocks_((s.o + kConvFilters - 1) / kConvFilters),
         chunks_((high_ * wide_ + kConvTiles - 1) / kConvTiles),
-        parts_(std::min<int64_t>(s.n * chunks_, pg::thread_count())),
+        filters_(s.o, s.n * chunks_, std::min(kConvTiles, high_ * wide_) * 16 * s.c * s.o),
+        parts_(std::min<int64_t>(s.n * chunks_ * filters_.count(), pg::thread_count())),
         images_(s, 2 * high_ + 2, 2 * wide_ + 2) {}
   static bool fits(const Sizes& s) {
     if (narrow_conv.winograd == nullptr || s.activations == kAsIs || s.scales != 1 || s.groups != 1) return false;
@@ -62,18 +63,22 @@ class WinogradConvolution final : public QuantizedConvolution {
     if (o.packed == nullptr) pack(reinterpret_cast<const uint8_t*>(o.weight), filters);
     whole_images(s_, o, x, how);
     images_.lay_out(x, how, images);
-    const int64_t tasks = s_.n * chunks_, work = tasks * kConvTiles * 16 * s_.c * s_.o / parts_;
+    const int64_t each = filters_.count(), tasks = s_.n * chunks_ * each;
+    const int64_t work = s_.n * high_ * wide_ * 16 * s_.c * s_.o / parts_;
     pg::parallel_for(parts_, std::max<int64_t>(1, kThread / work), [&](int64_t begin, int64_t end) {
       NarrowTiles t{};
       t.row = images_.wide() * s_.c, t.channels = s_.c, t.wide = wide_, t.out_h = s_.out_h, t.out_w = s_.out_w;
       t.v = tiles + begin * tile_numbers(), t.padded = padded_, t.units = units_;
-      t.weight = o.packed != nullptr ? static_cast<const char*>(o.packed) : filters, t.block_bytes = block_bytes();
-      t.scale = scale, t.bias = bias, t.filters = s_.o, t.relu = s_.relu, t.step = s_.plane();
+      const char* weight = o.packed != nullptr ? static_cast<const char*>(o.packed) : filters;
+      t.block_bytes = block_bytes();
+      t.relu = s_.relu, t.step = s_.plane();
       for (int64_t task = tasks * begin / parts_; task < tasks * end / parts_; task++) {
-        const int64_t i = task / chunks_;
+        const int64_t i = task / each / chunks_, first = filters_.first(task % each);
         t.x = reinterpret_cast<const int16_t*>(images + i * images_.bytes()), t.x_scale = how[i].scale;
-        t.first = task % chunks_ * kConvTiles, t.count = std::min(kConvTiles, high_ * wide_ - t.first);
-        t.y = y + i * s_.o * s_.plane();
+        t.weight = weight + first / kConvFilters * block_bytes(), t.filters = filters_.size(task % each);
+        t.scale = scale + first, t.bias = bias != nullptr ? bias + first : nullptr;
+        t.first = task / each % chunks_ * kConvTiles, t.count = std::min(kConvTiles, high_ * wide_ - t.first);
+        t.y = y + (i * s_.o + first) * s_.plane();
         loop_.winograd(t);
       }
     });
@@ -101,7 +106,9 @@ class WinogradConvolution final : public QuantizedConvolution {
 
   Sizes s_;
   NarrowConvLoop loop_;
-  int64_t high_, wide_, padded_, units_, blocks_, chunks_, parts_;
+  int64_t high_, wide_, padded_, units_, blocks_, chunks_;
+  FilterParts filters_;
+  int64_t parts_;
   WholeImages images_;
 };
 

@@ -158,6 +158,34 @@ test("numbers at the ends of their ranges make exact sums of either sign, around
   end
 end)
 
+test("small images: filters are divided among threads, with the bits of one thread", function(t)
+  pg.manual_seed(6)
+  local threads = pg.config.get().threads
+  for _, groups in ipairs { 1, 2 } do
+    for _, outputs in ipairs { 16, 40, 64, 70, 130 } do
+      for _, stride in ipairs { 1, 2 } do
+        local x = pg.randn { 1, 64, 8, 7 }
+        local weight = pg.randint(-127, 128, { outputs, 64 / groups * 9 }):to "int8"
+        local scale, bias = pg.rand { outputs, 1 }, pg.randn { outputs }
+        local function run(count)
+          pg.config.set { threads = count }
+          return pg.quantized_conv2d(x, weight, scale, bias, nil, nil,
+                                     { kernel = { 3, 3 }, stride = { stride, stride }, padding = { 1 },
+                                       groups = groups, activations = "int8", activation = "relu" })
+        end
+        local ok, problem = pcall(function()
+          local one = run(1)
+          for _, count in ipairs { 2, 3, 4 } do
+            t.equal((run(count) - one):abs():amax():item(), 0, ("%d filters, %d groups"):format(outputs, groups))
+          end
+        end)
+        pg.config.set { threads = threads }
+        if not ok then error(problem, 0) end
+      end
+    end
+  end
+end)
+
 test("numbers halfway between two whole ones become the even one", function(t)
   local x = pg.arange(-40, 40):to("float32"):reshape(1, 1, 8, 10) / 2
   local y = pg.quantized_conv2d(x, pg.ones({ 8, 1 }, { dtype = "int8" }), pg.ones { 8, 1 }, nil, pg.ones { 1 }, nil,
