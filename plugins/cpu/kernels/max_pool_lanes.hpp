@@ -77,26 +77,27 @@ PG_INLINE void best_of_lanes(const float* x, int64_t first, int64_t rows, int64_
 // behind the other.
 template <int64_t width>
 PG_INLINE void best_of_halves(const float* x, float* y) {
-  auto meet = [](const Floats& best, const Floats& value) __attribute__((always_inline)) {
+  auto meet = [](Floats & best, const Floats& value) __attribute__((always_inline)) {
     const Ints better = (value > best) | (value != value);
-    return Floats(better ? value : best);
+    best = better ? value : best;
   };
-  Floats even, odd;
-  load_pairs(x, even, odd);
-  const Floats first = meet(even, odd);
-  load_pairs(x + 2 * kLanes, even, odd);
-  const Floats second = meet(even, odd);
-  Floats best;
+  Floats first, second, odd;  // the better of two neighbours in a row
+  load_pairs(x, first, odd);
+  meet(first, odd);
+  load_pairs(x + 2 * kLanes, second, odd);
+  meet(second, odd);
+  Floats best, below;
   if constexpr (width == 4) {
-    best = meet(__builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11),
-                __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15));
+    best = __builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11);
+    below = __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15);
   } else if constexpr (width == 2) {
-    best = meet(__builtin_shufflevector(first, second, 0, 1, 4, 5, 8, 9, 12, 13),
-                __builtin_shufflevector(first, second, 2, 3, 6, 7, 10, 11, 14, 15));
+    best = __builtin_shufflevector(first, second, 0, 1, 4, 5, 8, 9, 12, 13);
+    below = __builtin_shufflevector(first, second, 2, 3, 6, 7, 10, 11, 14, 15);
   } else {
-    best = meet(__builtin_shufflevector(first, second, 0, 2, 4, 6, 8, 10, 12, 14),
-                __builtin_shufflevector(first, second, 1, 3, 5, 7, 9, 11, 13, 15));
+    best = __builtin_shufflevector(first, second, 0, 2, 4, 6, 8, 10, 12, 14);
+    below = __builtin_shufflevector(first, second, 1, 3, 5, 7, 9, 11, 13, 15);
   }
+  meet(best, below);
   std::memcpy(y, &best, sizeof best);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/windows.hpp"
+#include "linalg/dense.hpp"
 #include "narrow_conv.hpp"
 #include "narrow_numbers.hpp"
 #include "storage.hpp"
