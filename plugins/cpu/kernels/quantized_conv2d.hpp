@@ -16,7 +16,8 @@ namespace cpu::quantized_conv {
 
 using pg::cpu::Scratch;
 
-constexpr int64_t kThread = int64_t{1} << 18;  // multiplications that are worth a thread
+constexpr int64_t kThread = int64_t{1} << 18;         // multiplications that are worth a thread
+constexpr int64_t kThreadOfBytes = int64_t{1} << 21;  // where they are 64 an instruction, for a few filters
 
 struct Sizes {
   int64_t n, c, h, w, o, out_h, out_w;
@@ -70,11 +71,11 @@ struct Operands {
 // Filters of a group, divided among threads where there are fewer images and parts of them: ranges of whole blocks.
 class FilterParts {
  public:
-  // `tasks`: what there is to do for all filters, of `work` multiplications each.
-  FilterParts(int64_t filters, int64_t tasks, int64_t work)
+  // `tasks`: what there is to do for all filters, of `work` multiplications each, of which so many are worth a thread.
+  FilterParts(int64_t filters, int64_t tasks, int64_t work, int64_t worth)
       : filters_(filters), pairs_((filters + 2 * kConvFilters - 1) / (2 * kConvFilters)) {
     const int64_t wanted = (pg::thread_count() + tasks - 1) / tasks;
-    count_ = std::max<int64_t>(1, std::min({pairs_, wanted, work / kThread}));
+    count_ = std::max<int64_t>(1, std::min({pairs_, wanted, work / worth}));
   }
   int64_t count() const { return count_; }
   int64_t first(int64_t part) const { return std::min(filters_, pairs_ * part / count_ * 2 * kConvFilters); }

@@ -22,7 +22,7 @@ class WinogradConvolution final : public QuantizedConvolution {
         units_((s.c + 1) / 2),
         blocks_((s.o + kConvFilters - 1) / kConvFilters),
         chunks_((high_ * wide_ + kConvTiles - 1) / kConvTiles),
-        filters_(s.o, s.n * chunks_, std::min(kConvTiles, high_ * wide_) * 16 * s.c * s.o),
+        filters_(s.o, s.n * chunks_, std::min(kConvTiles, high_ * wide_) * 16 * s.c * s.o, kThread),
         parts_(std::min<int64_t>(s.n * chunks_ * filters_.count(), pg::thread_count())),
         images_(s, 2 * high_ + 2, 2 * wide_ + 2) {}
   static bool fits(const Sizes& s) {
