@@ -29,36 +29,31 @@ struct LargeSums {
     _mm512_storeu_ps(out, y);
   }
 };
-struct LargePairs {
-  static constexpr int64_t kUnit = 2;
+struct LargeUnits {
   static constexpr int kWindows = 12, kBlocks = 2;
   using Unit = __m512i;
   struct Filters {
     __m512i all;
     [[gnu::always_inline]] explicit Filters(const char* p) : all(_mm512_loadu_si512(p)) {}
   };
+  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
+};
+struct LargePairs : LargeUnits {
+  static constexpr int64_t kUnit = 2;
   struct Sums : LargeSums {
     [[gnu::always_inline]] void add(Unit x, const Filters& w) {
       all = _mm512_add_epi32(all, _mm512_madd_epi16(x, w.all));
     }
   };
-  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
 };
-struct Bytes {
+struct Bytes : LargeUnits {
   static constexpr int64_t kUnit = 4;
-  static constexpr int kWindows = 12, kBlocks = 2;
-  using Unit = __m512i;
-  struct Filters {
-    __m512i all;
-    [[gnu::always_inline]] explicit Filters(const char* p) : all(_mm512_loadu_si512(p)) {}
-  };
   struct Sums : LargeSums {
     [[gnu::always_inline]] void add(Unit x, const Filters& w) {
       // In assembly, since the rest of this file is compiled without VNNI.
       asm("vpdpbusd %2, %1, %0" : "+v"(all) : "v"(x), "v"(w.all));
     }
   };
-  [[gnu::always_inline]] static Unit unit(int32_t x) { return _mm512_set1_epi32(x); }
 };
 #else
 struct Pairs {
