@@ -1,19 +1,25 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Perigee's half of the benchmark of whole models: `perigee model_step.lua ITEM [DTYPE]` prints nanoseconds a step or a
--- call, wall and processor time. DTYPE bfloat16 runs the model under autocast. The items are in models.lua and
--- vision.lua; model_step_torch.py has the same for PyTorch.
+-- Perigee's half of the benchmark of whole models: `perigee model_step.lua ITEM [DTYPE [MODE]]` prints nanoseconds a step
+-- or a call, wall and processor time. DTYPE bfloat16 runs the model under autocast; MODE is eager, or compiled (a step by
+-- pg.compile, a call frozen besides). The items are in models.lua and vision.lua; model_step_torch.py has the same for
+-- PyTorch.
 
 local pg = require "perigee"
 local native = require "perigee.native"
 local nn = pg.nn
 
-local item, dtype = arg[1] or "", arg[2] or "float32"
+local item, dtype, mode = arg[1] or "", arg[2] or "float32", arg[3] or "eager"
 local seconds = 1.5 -- a measurement's length, unless one step takes longer
 
 -- fn in the precision that was asked for.
 local function in_precision(fn)
   if dtype == "float32" then return fn end
   return function() return pg.amp.autocast({ dtype = dtype }, fn) end
+end
+
+local function in_mode(fn, options)
+  if mode == "eager" then return fn end
+  return pg.compile(fn, options)
 end
 
 local function train(model, x, y, optimizer)
@@ -23,17 +29,18 @@ local function train(model, x, y, optimizer)
     return nn.cross_entropy(logits, y)
   end
   local run = in_precision(loss)
-  return function()
+  return in_mode(function()
     optimizer:zero_grad()
     run():backward()
     optimizer:step()
-  end
+  end)
 end
 
 local function infer(model, x)
   model:eval()
   local run = in_precision(function() return model(x) end)
-  return function() pg.inference_mode(run) end
+  local call = in_mode(function() return pg.inference_mode(run) end, { frozen = true })
+  return function() call() end
 end
 
 -- What a step takes, wall and processor time: the mean over at least so many steps, and seconds.

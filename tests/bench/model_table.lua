@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The table of the whole models: each in float32 and bfloat16 against PyTorch and against the floor of model_floor.cpp,
--- by turns; what takes long and hardly varies (PyTorch in bfloat16) is measured in the first round only.
--- Called by driver.lua with its helpers; `run models` prints it, `run mlp_step ...` some rows.
+-- The table of the whole models: each in float32 and bfloat16, eager and compiled, against PyTorch's eager and compiled
+-- ones and against the floor of model_floor.cpp, by turns. Ratios are of wall time; with one thread of processor time,
+-- which neighbours disturb less. Called by driver.lua with its helpers; `run models` prints it, `run mlp_step ...` some
+-- rows.
 
 local rows = {
   { "mlp_step", "MLP, batch 64, step" }, { "mlp_step_512", "MLP, batch 512, step" }, { "mlp_infer", "MLP, batch 1" },
@@ -10,72 +11,81 @@ local rows = {
   { "gpt_step", "GPT, batch 8, step" }, { "gpt_infer", "GPT, batch 1" },
 }
 
--- PyTorch has no 16-bit kernels for every processor and may take minutes for a step: then its time is "more than" this.
-local patience = 40
+-- PyTorch has no 16-bit kernels for every processor and may take minutes for a step: what takes longer is left out of the
+-- rounds that follow. torch.compile compiles for a minute first.
+local patience = { eager = 40, compiled = 300 }
 
 return function(tools)
   local quote, numbers, spread, median = tools.quote, tools.numbers, tools.spread, tools.median
+  local field = tools.cores == 1 and 2 or 1
 
-  local function ours(item, dtype)
-    return numbers(("%s %s %s %s"):format(quote(tools.perigee), quote(tools.folder .. "/model_step.lua"), item, dtype))
+  local sides = {
+    { "eager", function(item, dtype)
+      return numbers(("%s %s %s %s eager"):format(quote(tools.perigee), quote(tools.folder .. "/model_step.lua"), item,
+                                                  dtype))
+    end },
+    { "compiled", function(item, dtype)
+      return numbers(("%s %s %s %s compiled"):format(quote(tools.perigee), quote(tools.folder .. "/model_step.lua"), item,
+                                                     dtype))
+    end },
+    { "floor", function(item, dtype)
+      return numbers(("%s %s %s 2>/dev/null"):format(quote(tools.build .. "/tests/bin/model_floor"), item, dtype))
+    end },
+  }
+  local function theirs(mode)
+    local command = ("timeout %d %s %s %%s %d %%s %s 2>/dev/null"):format(patience[mode], quote(tools.python),
+      quote(tools.folder .. "/model_step_torch.py"), tools.cores, mode)
+    return function(item, dtype) return numbers(command:format(item, dtype)) end
   end
-  local function theirs(item, dtype)
-    if tools.python == "" then return nil end
-    return numbers(("timeout %d %s %s %s %d %s"):format(patience, quote(tools.python),
-                   quote(tools.folder .. "/model_step_torch.py"), item, tools.cores, dtype))
-  end
-  local function floor(item, dtype)
-    return numbers(("%s %s %s 2>/dev/null"):format(quote(tools.build .. "/tests/bin/model_floor"), item, dtype))
+  if tools.python ~= "" then
+    sides[#sides + 1] = { "torch", theirs("eager") }
+    sides[#sides + 1] = { "torch.compile", theirs("compiled") }
   end
 
-  local function ratios(mine, others, field)
-    local list = {}
-    for i, pair in ipairs(mine) do list[i] = pair[field] / (others[i] or others[#others])[field] end
-    return list
-  end
-
-  local function milliseconds(list)
-    local values = {}
-    for i, pair in ipairs(list) do values[i] = pair[1] / 1e6 end
-    return ("%.4g"):format(median(values))
-  end
-
+  -- Milliseconds of each side, round by round; a side that once ran out of patience (or cannot) has none.
   local function measure(item, dtype, rounds)
-    local mine, torch, least, impatient = {}, {}, {}, nil
+    local times = {}
+    for _, side in ipairs(sides) do times[side[1]] = {} end
     for i = 1, rounds do
-      mine[i] = ours(item, dtype) or error(item .. " printed no numbers", 0)
-      if i == 1 or dtype == "float32" and not impatient then
-        torch[#torch + 1] = theirs(item, dtype)
-        impatient = #torch < i
+      for _, side in ipairs(sides) do
+        local list = times[side[1]]
+        if #list == i - 1 then
+          local found = side[2](item, dtype)
+          list[i] = found and found[field] / 1e6
+        end
       end
-      least[#least + 1] = floor(item, dtype)
     end
-    return mine, torch, least, impatient
+    if #times.eager < rounds or #times.compiled < rounds then error(item .. " printed no numbers", 0) end
+    return times
   end
 
-  local function against_torch(mine, torch, gave_up)
-    if torch[1] and not gave_up then
-      return milliseconds(torch), spread(ratios(mine, torch, 2), "%.2f"), spread(ratios(mine, torch, 1), "%.2f")
-    end
-    if tools.python == "" then return "", "", "" end
-    local bound = ("below %.2f"):format(mine[1][1] / (patience * 1e9))
-    return (">%d s"):format(patience), bound, bound
+  -- The quicker of PyTorch's two in each round.
+  local function best_of_torch(times)
+    local best, eager, compiled = {}, times.torch or {}, times["torch.compile"] or {}
+    for i = 1, math.max(#eager, #compiled) do best[i] = math.min(eager[i] or math.huge, compiled[i] or math.huge) end
+    return best
   end
 
-  local function print_row(row, dtype, rounds)
-    local mine, torch, least, gave_up = measure(row[1], dtype, rounds)
-    local torch_time, cpu, wall = against_torch(mine, torch, gave_up)
-    local function to_floor(field) return least[1] and spread(ratios(mine, least, field), "%.2f") or "" end
-    print(("| %s, %s | %s | %s | %s | %s | %s | %s |"):format(row[2], dtype, milliseconds(mine), torch_time, cpu, wall,
-          to_floor(1), to_floor(2)))
+  local function ratio(mine, others)
+    if #others < #mine then return "" end
+    local list = {}
+    for i, time in ipairs(mine) do list[i] = time / others[i] end
+    return spread(list, "%.2f")
   end
 
-  print("| | Perigee, ms | PyTorch, ms | ratio of processor time | of wall time | to the floor's, wall | processor |")
-  print("|---|---|---|---|---|---|---|")
+  local function shown(list) return list and #list > 0 and ("%.4g"):format(median(list)) or "" end
+
+  print("| | eager, ms | compiled, ms | PyTorch, ms | torch.compile, ms | compiled to the better of PyTorch's | to the floor | "
+        .. "to eager | eager to PyTorch's eager |")
+  print("|---|---|---|---|---|---|---|---|---|")
   for _, dtype in ipairs { "float32", "bfloat16" } do
     for _, row in ipairs(rows) do
-      local chosen = not tools.any_row or tools.wanted[row[1]]
-      if chosen then print_row(row, dtype, tools.repeats) end
+      if not tools.any_row or tools.wanted[row[1]] then
+        local t = measure(row[1], dtype, tools.repeats)
+        print(("| %s, %s | %s | %s | %s | %s | %s | %s | %s | %s |"):format(row[2], dtype, shown(t.eager), shown(t.compiled),
+              shown(t.torch), shown(t["torch.compile"]), ratio(t.compiled, best_of_torch(t)), ratio(t.compiled, t.floor),
+              ratio(t.compiled, t.eager), ratio(t.eager, t.torch or {})))
+      end
     end
   end
 end

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The items of models.lua for PyTorch, for model_step_torch.py: each as fast as its users write it: one product for the three projections of
-attention, a mask that is made once, gradients cleared by dropping them."""
+attention, the attention and the optimizers it has as one kernel, gradients cleared by dropping them."""
 import math
 
 import torch
@@ -16,23 +16,33 @@ def mlp():
     return nn.Sequential(*layers, nn.Linear(inputs, 10))
 
 
-def attend(q, k, v, mask):
+def attend(q, k, v):
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     scores = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(q.size(-1)))
+    mask = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool).triu(1)
     return F.softmax(scores.masked_fill(mask, -math.inf), dim=-1) @ v
 
 
+def fused(optimizer, *arguments, **options):
+    """The optimizer with one kernel a parameter, where this version has one for the processor."""
+    try:
+        return optimizer(*arguments, fused=True, **options)
+    except (TypeError, RuntimeError):
+        return optimizer(*arguments, **options)
+
+
 class Block(nn.Module):
-    def __init__(self, mask):
+    def __init__(self):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(384), nn.LayerNorm(384)
         self.qkv, self.out = nn.Linear(384, 3 * 384), nn.Linear(384, 384)
         self.up, self.down = nn.Linear(384, 1536), nn.Linear(1536, 384)
-        self.mask = mask
 
     def forward(self, x):
         b, n, _ = x.shape
         q, k, v = (t.view(b, n, 6, 64).transpose(1, 2) for t in self.qkv(self.norm1(x)).split(384, dim=2))
-        y = attend(q, k, v, self.mask[:n, :n])
+        y = attend(q, k, v)
         x = x + self.out(y.transpose(1, 2).reshape(b, n, 384))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
@@ -40,9 +50,8 @@ class Block(nn.Module):
 class GPT(nn.Module):
     def __init__(self):
         super().__init__()
-        mask = torch.ones(256, 256, dtype=torch.bool).triu(1)
         self.tokens, self.positions = nn.Embedding(256, 384), nn.Embedding(256, 384)
-        self.blocks = nn.Sequential(*[Block(mask) for _ in range(6)])
+        self.blocks = nn.Sequential(*[Block() for _ in range(6)])
         self.norm, self.head = nn.LayerNorm(384), nn.Linear(384, 256, bias=False)
 
     def forward(self, ids):
@@ -54,19 +63,18 @@ def items(train, infer):
     def mlp_step(batch):
         model = mlp()
         return train(model, torch.rand(batch, 784), torch.randint(0, 10, (batch,)),
-                     torch.optim.Adam(model.parameters(), 1e-3))
+                     fused(torch.optim.Adam, model.parameters(), lr=1e-3))
 
     def gpt_step():
         model = GPT()
         return train(model, torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8 * 256,)),
-                     torch.optim.AdamW(model.parameters(), 3e-4))
+                     fused(torch.optim.AdamW, model.parameters(), lr=3e-4))
 
     def attention(backward):
         inputs = [torch.randn(8, 6, 256, 64, requires_grad=backward) for _ in range(3)]
-        mask = torch.ones(256, 256, dtype=torch.bool).triu(1)
 
         def run():
-            y = attend(*inputs, mask)
+            y = attend(*inputs)
             if backward:
                 torch.autograd.grad(y.sum(), inputs)
 

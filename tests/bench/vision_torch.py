@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from models_torch import fused
+
 
 def convnet():
     return nn.Sequential(
@@ -45,12 +47,12 @@ def items(train, infer):
     def convnet_step():
         model = convnet()
         return train(model, torch.rand(64, 1, 28, 28), torch.randint(0, 10, (64,)),
-                     torch.optim.Adam(model.parameters(), lr=1e-3))
+                     fused(torch.optim.Adam, model.parameters(), lr=1e-3))
 
     def resnet_step():
         model = resnet18()
         return train(model, images(16, 3, 224, 224), torch.randint(0, 1000, (16,)),
-                     torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+                     fused(torch.optim.SGD, model.parameters(), lr=0.1, momentum=0.9))
 
     return {
         "convnet_step": convnet_step, "resnet_step": resnet_step,
