@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that work on lines, the last axes of their first input, each line by itself: as parts of regions (fused/),
-// which have a few lines of all tensors in the caches at a time. The functions are those that the kernel of the
-// operator runs, so the bits are the same.
+// Operators that work on lines, the last axes of their first input (sums also on columns, the first axes), each line by
+// itself: as parts of regions (fused/), which have a few lines of all tensors in the caches at a time. The functions
+// are those that the kernel of the operator runs, so the bits are the same.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,10 @@ class Reduction;
 
 class Lines {
  public:
-  explicit Lines(uint32_t axes) : axes(axes) {}
+  explicit Lines(uint32_t axes, bool leading = false) : axes(axes), leading(leading) {}
   virtual ~Lines() = default;
   const uint32_t axes;  // of input 0, at its end: one line
+  const bool leading;   // they are the first ones instead: one column. It has a reduction(), and is never run()
 
   // What all lines of a launch share is made once, in so many bytes.
   virtual uint64_t shared_bytes() const { return 0; }
@@ -36,8 +37,18 @@ using MakeLines = std::unique_ptr<Lines> (*)(const pg::KernelCall& call);
 int add_lines(const char* op, MakeLines make);
 MakeLines find_lines(const char* op);  // NULL: no such operator
 
+// Elements of one of x's lines.
+inline int64_t length_of(const Lines& lines, const pg_tensor& x) {
+  int64_t length = 1;
+  const uint32_t first = lines.leading ? 0 : x.rank - lines.axes;
+  for (uint32_t i = 0; i < lines.axes; i++) length *= x.shape[first + i];
+  return length;
+}
+
 // How many axes at the end of input 0 the mask names; refuses other masks, and tensors that are not row-major.
 uint32_t last_axes(const pg::KernelCall& call, uint32_t axes);
+// How many axes at its beginning; 0: they are not the first ones, or all. Refuses tensors that are not row-major.
+uint32_t first_axes(const pg::KernelCall& call, uint32_t axes);
 
 template <class Type>
 int add_lines(const char* op) {

@@ -9,9 +9,6 @@
 namespace cpu {
 namespace {
 
-constexpr int64_t kTile = 64;        // columns that are reduced together
-constexpr int64_t kRowsAtOnce = 64;  // rows that are added up in the compute type before going into double
-
 int64_t position_of(const Acc& acc) {
   int64_t at;
   std::memcpy(&at, &acc.m2, sizeof at);
@@ -261,65 +258,101 @@ void Reduction::short_stretches(const char* x, char* out, int64_t begin, int64_t
 
 // ---- neighbouring outputs together ----
 
+Reduction::ColumnCut::ColumnCut(int64_t columns, int64_t threads) {
+  constexpr int64_t kWidest = 4096, kElements = 8192;
+  const int64_t tiles = (columns + kTile - 1) / kTile;
+  width = kTile * std::clamp<int64_t>((tiles + threads - 1) / threads, 1, kWidest / kTile);
+  // A power of two, so that none crosses where sums go into double.
+  while (rows < kRowsAtOnce && 2 * rows * width <= kElements) rows *= 2;
+}
+
 void Reduction::run_columns(const char* x, char* out) const {
-  int64_t inner = kept_.inner(), tiles = (inner + kTile - 1) / kTile, outer = kept_.count / inner;
-  int64_t work = std::min(kTile, inner) * reduced_.count;
+  const int64_t inner = kept_.inner(), outer = kept_.count / inner;
+  const int threads = kept_.count * reduced_.count <= kGrain ? 1 : pg::thread_count();
+  const ColumnCut cut(inner, outer < threads ? threads : 1);
+  const int64_t strips = (inner + cut.width - 1) / cut.width;
   auto piece = [&](int64_t begin, int64_t end) {
-    for (int64_t tile = begin; tile < end; tile++) {
-      switch (compute_) {
-        case kF32: column_tile<float>(x, out, tile); break;
-        case kF64: column_tile<double>(x, out, tile); break;
-        case kI64: column_tile<int64_t>(x, out, tile); break;
-        default: column_tile<int32_t>(x, out, tile);
-      }
+    std::vector<char> acc(static_cast<size_t>(cut.width) * 16);
+    for (int64_t work = begin; work < end; work++) {
+      const int64_t first = work % strips * cut.width;
+      column_strip(x, out, work / strips * inner + first, std::min(cut.width, inner - first), cut.rows, acc.data());
     }
   };
-  if (kept_.count * reduced_.count <= kGrain) return piece(0, outer * tiles);
-  pg::parallel_for(outer * tiles, std::max<int64_t>(1, kGrain / work), piece);
+  if (threads == 1) return piece(0, outer * strips);
+  pg::parallel_for(outer * strips, std::max<int64_t>(1, kGrain / (cut.width * reduced_.count)), piece);
+}
+
+// Outputs [first, first + width), neighbours.
+void Reduction::column_strip(const char* x, char* out, int64_t first, int64_t width, int64_t rows, char* room) const {
+  int from = kStorageBytes[from_], to = kStorageBytes[to_];
+  const char* start = x + kept_.offset(1, first) * from;
+  int64_t count = reduced_.count, run = reduced_.inner(), step = reduced_.inner_stride(0);
+  Columns columns{room + width * 8, reinterpret_cast<double*>(room)};
+  if (run == count) {
+    for (int64_t p = 0; p < count; p += rows)
+      fold_columns(start + p * step * from, step, std::min(rows, count - p), width, &columns);
+  } else {  // rows that do not follow each other evenly go into double where they break off
+    for (int64_t p = 0, n = 0; p < count; p += n) {
+      n = std::min({kRowsAtOnce, count - p, run - p % run});
+      fold_columns(start + reduced_.offset(0, p) * from, step, n, width, &columns);
+      columns.broken = true;
+    }
+  }
+  put_columns(out + kept_.offset(0, first) * to, kept_.inner_stride(0), width, columns);
+}
+
+void Reduction::fold_columns(const char* rows, int64_t step, int64_t n, int64_t width, Columns* columns) const {
+  switch (compute_) {
+    case kF32: fold_as<float>(rows, step, n, width, columns); break;
+    case kF64: fold_as<double>(rows, step, n, width, columns); break;
+    case kI64: fold_as<int64_t>(rows, step, n, width, columns); break;
+    default: fold_as<int32_t>(rows, step, n, width, columns);
+  }
+  columns->rows += n;
 }
 
 template <class T>
-void Reduction::column_tile(const char* x, char* out, int64_t tile) const {
-  int64_t inner = kept_.inner(), tiles = (inner + kTile - 1) / kTile;
-  int64_t first = tile / tiles * inner + tile % tiles * kTile;
-  int64_t width = std::min(kTile, inner - tile % tiles * kTile);
-  int from = kStorageBytes[from_], to = kStorageBytes[to_];
-  Storage type = kStorageOf[compute_];
-  const char* start = x + kept_.offset(1, first) * from;
-  alignas(64) T acc[kTile];
-  alignas(64) T rows[kRowsAtOnce * kTile];
-  double total[kTile] = {};
-  bool sums = op_ == rSum, empty = true;
-  int64_t count = reduced_.count, run = reduced_.inner(), step = reduced_.inner_stride(0);
-  for (int64_t p = 0; p < count;) {
-    int64_t n = std::min({kRowsAtOnce, count - p, run - p % run});
-    const char* row = start + reduced_.offset(0, p) * from;
-    const void* data = row;
-    int64_t stride = step;
-    if (from_ != type) {
-      for (int64_t i = 0; i < n; i++) convert(from_, type, row + i * step * from, rows + i * width, width);
-      data = rows;
-      stride = width;
+void Reduction::fold_as(const char* rows, int64_t step, int64_t n, int64_t width, Columns* columns) const {
+  alignas(64) T converted[kRowsAtOnce * kTile];
+  const int from = kStorageBytes[from_];
+  const Storage type = kStorageOf[compute_];
+  const bool converts = from_ != type, first = columns->rows == 0;
+  for (int64_t c = 0, w = 0; c < width; c += w) {
+    w = converts ? std::min(kTile, width - c) : width;
+    T* acc = reinterpret_cast<T*>(columns->acc) + c;
+    const char* begin = rows + c * from;
+    if (converts)
+      for (int64_t i = 0; i < n; i++) convert(from_, type, begin + i * step * from, converted + i * w, w);
+    const T* data = converts ? converted : reinterpret_cast<const T*>(begin);
+    if (op_ != rSum) {
+      if (first) std::copy_n(data, w, acc);
+    } else if (columns->broken || columns->rows % kRowsAtOnce == 0) {
+      add_up<T>(w, c, *columns);
+      std::fill_n(acc, w, T(0));
     }
-    if (sums)
-      std::fill_n(acc, width, T(0));
-    else if (empty)
-      std::copy_n(static_cast<const T*>(data), width, acc);
-    column_(data, stride, n, width, acc);
-    if (sums) {
-      for (int64_t j = 0; j < width; j++) total[j] += static_cast<double>(acc[j]);
-    }
-    empty = false;
-    p += n;
+    column_(data, converts ? w : step, n, w, acc);
   }
-  double scale = finish_ == Finish::mean ? 1.0 / static_cast<double>(count) : 1.0;
-  int64_t step_out = kept_.inner_stride(0);
-  char* target = out + kept_.offset(0, first) * to;
+}
+
+// What is in the compute type goes into double.
+template <class T>
+void Reduction::add_up(int64_t width, int64_t c, const Columns& columns) const {
+  const T* acc = reinterpret_cast<const T*>(columns.acc) + c;
+  double* total = columns.total + c;
+  if (columns.rows == 0) return std::fill_n(total, width, 0.0), void();
+  for (int64_t j = 0; j < width; j++) total[j] += static_cast<double>(acc[j]);
+}
+
+void Reduction::put_columns(char* out, int64_t step, int64_t width, const Columns& columns) const {
+  const double scale = finish_ == Finish::mean ? 1.0 / static_cast<double>(reduced_.count) : 1.0;
+  const Storage type = kStorageOf[compute_];
+  const int to = kStorageBytes[to_], bytes = kStorageBytes[type];
+  if (op_ == rSum) type == sF64 ? add_up<double>(width, 0, columns) : add_up<float>(width, 0, columns);
   for (int64_t j = 0; j < width; j++) {
-    if (sums)
-      put_number(to_, finish_ == Finish::mean ? total[j] * scale : total[j], target + j * step_out * to);
+    if (op_ == rSum)
+      put_number(to_, finish_ == Finish::mean ? columns.total[j] * scale : columns.total[j], out + j * step * to);
     else
-      convert(type, to_, acc + j, target + j * step_out * to, 1);
+      convert(type, to_, columns.acc + j * bytes, out + j * step * to, 1);
   }
 }
 

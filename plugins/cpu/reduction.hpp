@@ -29,6 +29,30 @@ class Reduction {
   void merge(Acc* into, const Acc& other) const;
   void put(char* out, const Acc& acc) const;
 
+  // ---- the same column by column: the axes reduced x's first ones ----
+
+  static constexpr int64_t kTile = 64;        // threads part at multiples of so many columns
+  static constexpr int64_t kRowsAtOnce = 64;  // rows that are added up in the compute type before going into double
+  static constexpr int64_t kRowsOfStep = 4;   // of these, that are added to each other first
+  // What has been folded of some columns.
+  struct Columns {
+    char* acc;      // in the compute type
+    double* total;  // of sums
+    int64_t rows = 0;
+    bool broken = false;  // every fold goes into double by itself
+  };
+  // Strips of so many columns, of which so many rows are taken at a time: what stays in the caches.
+  struct ColumnCut {
+    ColumnCut(int64_t columns, int64_t threads);
+    int64_t width, rows = kRowsOfStep;
+  };
+  bool in_columns() const { return in_columns_; }
+  // Takes the next n rows of `width` columns, `step` elements from one to the next: not across a multiple of
+  // kRowsAtOnce, and but for the last ones a multiple of kRowsOfStep.
+  void fold_columns(const char* rows, int64_t step, int64_t n, int64_t width, Columns* columns) const;
+  // All rows have been taken.
+  void put_columns(char* out, int64_t step, int64_t width, const Columns& columns) const;
+
  private:
   bool columns_pay() const;
   bool are_short() const;
@@ -39,7 +63,10 @@ class Reduction {
   template <class T>
   void short_stretches(const char* x, char* out, int64_t begin, int64_t end) const;
   template <class T>
-  void column_tile(const char* x, char* out, int64_t tile) const;
+  void fold_as(const char* rows, int64_t step, int64_t n, int64_t width, Columns* columns) const;
+  template <class T>
+  void add_up(int64_t width, int64_t c, const Columns& columns) const;
+  void column_strip(const char* x, char* out, int64_t first, int64_t width, int64_t rows, char* room) const;
   void reduce_range(const char* x, int64_t begin, int64_t end, Acc* acc) const;
 
   ReduceOp op_;

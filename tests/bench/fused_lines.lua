@@ -18,6 +18,8 @@ local ROWS = {
   { "scale, mask, softmax, weigh", function(x, y) return (x * 0.125 + y):softmax(-1) * y end },
   { "add, layer_norm, relu", function(x, y, w) return pg.layer_norm(x + y, { w:numel() }, w, w):relu() end },
   { "add, rms_norm, mul", function(x, y, w) return pg.rms_norm(x + y, { w:numel() }, w) * y end },
+  { "mean of squares over rows", function(x, y) return (x - y):square():mean(1) end },
+  { "relu of products, sum over rows", function(x, y) return (x * y):relu():sum(1) end },
   { "log_softmax, weigh, line sums", function(x, y) return (x:log_softmax(-1) * y):sum(-1):neg() end },
 }
 local SHAPES = { { 4096, 1024 }, { 65536, 64 } }

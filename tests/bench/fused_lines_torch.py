@@ -16,6 +16,8 @@ ROWS = [
     ("scale, mask, softmax, weigh", lambda x, y, w: (x * 0.125 + y).softmax(-1) * y),
     ("add, layer_norm, relu", lambda x, y, w: F.layer_norm(x + y, w.shape, w, w).relu()),
     ("add, rms_norm, mul", lambda x, y, w: F.rms_norm(x + y, w.shape, w) * y),
+    ("mean of squares over rows", lambda x, y, w: (x - y).square().mean(0)),
+    ("relu of products, sum over rows", lambda x, y, w: (x * y).relu().sum(0)),
     ("log_softmax, weigh, line sums", lambda x, y, w: -(x.log_softmax(-1) * y).sum(-1)),
 ]
 pattern = sys.argv[1] if len(sys.argv) > 1 else ""

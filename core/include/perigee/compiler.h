@@ -30,7 +30,7 @@ extern "C" {
 
 #define PG_IFACE_COMPILER "pg.compiler/0"
 
-#define PG_VALUE_NONE UINT32_MAX /* in place of a value's number: absent */
+#define PG_VALUE_NONE UINT32_MAX /* in place of a value's number: absent, or an input of which only the shape is used */
 
 /* Of a region. All attributes, runtime ones too, are at each launch what they are now. Nodes are shown that may want
  * private layouts, also. */

@@ -55,10 +55,7 @@ bool is_node(const Launches& list, const Launch& l, const Device& device, const 
       if (l.outputs[j] != no_number && memory_of(list, l.outputs[j]) == memory_of(list, l.outputs[k])) return false;
   }
   for (size_t i = 0; i < l.inputs.size(); i++) {
-    if (l.inputs[i] == no_number) {
-      if (s.inputs[i]) return false;  // only described
-      continue;
-    }
+    if (l.inputs[i] == no_number) continue;  // absent, or only described
     for (uint32_t out : l.outputs)
       if (out != no_number && l.inputs[i] != out && memory_of(list, l.inputs[i]) == memory_of(list, out)) return false;
   }

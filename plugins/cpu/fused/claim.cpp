@@ -2,6 +2,7 @@
 // pg.compiler/0 of the processor: what goes together, and the tables of threaded code.
 #include <cstring>
 
+#include "../reduction.hpp"
 #include "claim.hpp"
 #include "groups.hpp"
 #include "line_region.hpp"
@@ -100,8 +101,9 @@ class Claim {
   }
 
   // Marks nodes that work on lines in groups that would not be quicker than their nodes one by one: that must read and
-  // write half as much at most; a quarter of 16-bit numbers, which are converted at each step. A costly function, which
-  // is called for each tile, counts as if it wrote its result.
+  // write half as much at most; a quarter of 16-bit numbers, which are converted at each step. Sums of columns pay
+  // sooner: three quarters of many, half of 16-bit numbers. A costly function, which is called for each tile, counts as
+  // if it wrote its result.
   bool leave_apart(std::vector<uint8_t>& apart) {
     const uint32_t nodes = region_.node_count();
     std::vector<int64_t> together(nodes, 0), one_by_one(nodes, 0);
@@ -138,8 +140,10 @@ class Claim {
       const uint32_t group = groups_.find(n);
       const int64_t numbers = one_by_one[group] / 16;  // a number a line and the like do not matter
       const pg_tensor& full = *groups_.full(group);
-      const int64_t times = kStorageBytes[storage_of(full)] < 4 ? 4 : 2;
-      if (times * together[group] <= one_by_one[group] + numbers && pg::element_count(full) >= kLeastElements) continue;
+      const bool narrow = kStorageBytes[storage_of(full)] < 4, many = pg::element_count(full) >= 8 * kLeastElements;
+      const int64_t quarters = groups_.leading(n) ? (narrow || !many ? 2 : 3) : (narrow ? 1 : 2);
+      if (4 * together[group] <= quarters * (one_by_one[group] + numbers) && pg::element_count(full) >= kLeastElements)
+        continue;
       apart[n] = 1;
       any = true;
     }
@@ -190,18 +194,18 @@ class Claim {
     region_.describe(n, call);
     const std::unique_ptr<Lines> lines = make(pg::KernelCall(&call.call));
     const pg_tensor& x = *call.inputs[0];
-    int64_t length = 1;
-    for (uint32_t i = x.rank - lines->axes; i < x.rank; i++) length *= x.shape[i];
-    const int64_t count = pg::element_count(x);
+    const int64_t length = length_of(*lines, x), count = pg::element_count(x);
     if (count == 0 || length < 2 || (length > kLongestLine && lines->reduction() == nullptr))
       pg::fail_support("no lines of a region");
+    if (lines->leading && count / length < Reduction::kTile * pg::thread_count())
+      pg::fail_support("fewer columns than threads would take all rows of");
     const pg_tensor* numbers = nullptr;
     for (const pg_tensor* out : call.outputs) {
       if (out == nullptr || pg::same_shape(*out, x)) continue;
       if (pg::element_count(*out) != count / length) pg::fail_support("no number a line");
       numbers = out;
     }
-    groups_.add_lines(n, x, length, numbers);
+    groups_.add_lines(n, x, length, lines->leading, numbers);
     for (uint32_t i = 0; i < node.input_count; i++) {  // what is wanted as a whole
       const uint32_t v = node.inputs[i];
       if (v != PG_VALUE_NONE && maker_[v] != UINT32_MAX && !pg::same_shape(region_.value(v), x))

@@ -42,9 +42,10 @@ void Groups::add_elementwise(uint32_t node, const pg_tensor& result, int width) 
   groups_[node].width = width;
 }
 
-void Groups::add_lines(uint32_t node, const pg_tensor& x, int64_t length, const pg_tensor* numbers) {
+void Groups::add_lines(uint32_t node, const pg_tensor& x, int64_t length, bool leading, const pg_tensor* numbers) {
   groups_[node].full = &x;
   groups_[node].length = length;
+  groups_[node].leading = leading;
   groups_[node].numbers = numbers;
 }
 
@@ -56,7 +57,7 @@ bool Groups::fit(const Group& a, const Group& b) {
   };
   if (!pg::same_shape(*a.full, *b.full)) return takes_as_numbers(a, b) || takes_as_numbers(b, a);
   if (!lie_alike(*a.full, *b.full)) return false;
-  if (a.length != 0 && b.length != 0 && a.length != b.length) return false;
+  if (a.length != 0 && b.length != 0 && (a.length != b.length || a.leading != b.leading)) return false;
   return a.numbers == nullptr || b.numbers == nullptr || pg::same_shape(*a.numbers, *b.numbers) || !a.used || !b.used;
 }
 
@@ -71,6 +72,7 @@ void Groups::join(uint32_t a, uint32_t b) {
   if (numbers && from.length != 0) to.full = from.full;
   to.width = std::max(to.width, from.width);
   to.length = std::max(to.length, from.length);
+  to.leading = to.leading || from.leading;
   if (to.numbers == nullptr ||
       (from.numbers != nullptr && !to.used && (from.used || from.numbers->rank > to.numbers->rank)))
     to.numbers = from.numbers;

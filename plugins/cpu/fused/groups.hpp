@@ -26,13 +26,14 @@ class Groups {
 
   void add_elementwise(uint32_t node, const pg_tensor& result, int width);  // -1: truth values only
   // numbers: of what it makes a number a line; NULL: nothing.
-  void add_lines(uint32_t node, const pg_tensor& x, int64_t length, const pg_tensor* numbers);
+  void add_lines(uint32_t node, const pg_tensor& x, int64_t length, bool leading, const pg_tensor* numbers);
   // Makes one group of two where a kernel could compute both.
   void join(uint32_t a, uint32_t b);
   // The two are never in one group: one needs of the other what a kernel has in pieces only.
   void bar(uint32_t a, uint32_t b);
   bool makes_numbers(uint32_t node, const pg_tensor& like);  // whether its group has numbers a line, of that shape
   const pg_tensor* full(uint32_t node) { return groups_[find(node)].full; }
+  bool leading(uint32_t node) { return groups_[find(node)].leading; }
   uint32_t find(uint32_t node);
 
  private:
@@ -40,6 +41,7 @@ class Groups {
     int width = -1;  // of words: 4 bytes (0) or 8 (1)
     const pg_tensor *full = nullptr, *numbers = nullptr;
     int64_t length = 0;            // of lines; 0: no node works on lines
+    bool leading = false;          // they are columns
     bool used = false;             // something elementwise is made of its numbers
     std::vector<uint32_t> barred;  // nodes of others
   };

@@ -6,19 +6,13 @@
 #include "../block_loop.hpp"
 #include "../reduction.hpp"
 #include "groups.hpp"
+#include "line_run.hpp"
 
 namespace cpu {
 
 namespace {
 
-constexpr int64_t kBlockElements = 8192;       // that go through all stages together
-constexpr int64_t kFoldedAtOnce = 4 * kBlock;  // of a line that is folded in pieces
-
-// An address that is only added to: where memory would begin of which there is a part.
-template <class T>
-T* before(T* at, int64_t bytes) {
-  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(at) - static_cast<uintptr_t>(bytes));
-}
+constexpr int64_t kBlockElements = 8192;  // that go through all stages together
 
 std::unique_ptr<Lines> lines_of(const pg::Region& piece, uint32_t node) {
   const MakeLines make = find_lines(piece.node(node).op->name);
@@ -56,8 +50,8 @@ void LineRegion::find_lines_of(const pg::Region& piece) {
     makers_.push_back(lines_of(piece, n));
     if (const Lines* lines = makers_.back().get()) {
       const pg_tensor& x = piece.value(piece.node(n).inputs[0]);
-      length_ = 1;
-      for (uint32_t i = x.rank - lines->axes; i < x.rank; i++) length_ *= x.shape[i];
+      length_ = length_of(*lines, x);
+      if (lines->leading) way_ = Way::kColumns;
       full = &x;
     }
     const pg_tensor& result = piece.value(piece.node(n).outputs[0]);
@@ -67,7 +61,7 @@ void LineRegion::find_lines_of(const pg::Region& piece) {
   }
   if (full == nullptr) full = numbers, length_ = most / least;  // what worked on lines is in another piece
   lines_ = pg::element_count(*full) / length_;
-  pieces_ = length_ > kLongestLine;
+  if (way_ != Way::kColumns && length_ > kLongestLine) way_ = Way::kPieces;
   for (uint32_t v = 0; v < values_.size(); v++) {
     const pg_tensor& t = piece.value(v);
     Value& value = values_[v];
@@ -91,7 +85,7 @@ void LineRegion::find_levels(const pg::Region& piece) {
       if (x.maker == kNone) continue;
       level = std::max(level, x.level);
       if (lines ? !x.full : numbers ? !x.numbers : !(x.full || x.by_line)) pg::fail_support("it is wanted as a whole");
-      if (pieces_ && !numbers && (!x.full || level > 0)) pg::fail_support("numbers are known at the end only");
+      if (folds() && !numbers && (!x.full || level > 0)) pg::fail_support("numbers are known at the end only");
     }
     for (uint32_t k = 0; k < node.output_count; k++) {
       if (node.outputs[k] == PG_VALUE_NONE) continue;
@@ -122,7 +116,7 @@ void LineRegion::make_stages(const pg::Region& piece) {
         (made.numbers ? numbers : full).push_back(n);
       }
     }
-    if (pieces_)
+    if (folds())
       late_numbers.insert(late_numbers.end(), numbers.begin(), numbers.end());
     else
       add_program(piece, numbers, true);
@@ -192,7 +186,7 @@ void LineRegion::add_lines(const pg::Region& piece, uint32_t n) {
   stage.attrs = node.attrs_offset;
   for (uint32_t i = 0; i < node.input_count; i++) stage.inputs.push_back(node.inputs[i]);
   for (uint32_t k = 0; k < node.output_count; k++) stage.outputs.push_back(node.outputs[k]);
-  if (pieces_ && stage.lines->reduction() == nullptr) pg::fail_support("lines are long");
+  if (folds() && stage.lines->reduction() == nullptr) pg::fail_support("lines are long");
   cost_ += stage.lines->cost();
   shared_bytes_ += static_cast<int64_t>((stage.lines->shared_bytes() + 127) / 64 * 64);
   stages_.push_back(std::move(stage));
@@ -225,11 +219,14 @@ void LineRegion::place_output(const pg::Region& piece, uint32_t output, const st
     const uint32_t x = piece.raw->inputs[i];
     if (last_read[x] == kNone) continue;
     for (const Stage& stage : stages_)  // what one block writes must be of no other block's reading
-      if (!pieces_ && !reads_by_line(stage, x)) pg::fail_support("a result lies where all lines read");
+      if (!folds() && !reads_by_line(stage, x)) pg::fail_support("a result lies where all lines read");
     stages_[made].over_input = true;
     late |= last_read[x] > made || (last_read[x] == made && stages_[made].lines != nullptr);
   }
-  if (late && pieces_) pg::fail_support("a result lies where something is read later");
+  // What is folded of a strip of columns is known when others still read.
+  if (way_ == Way::kColumns) late |= stages_[made].over_input && stages_[made].lines != nullptr;
+  if (late && folds() && !(way_ == Way::kColumns && value.numbers))
+    pg::fail_support("a result lies where something is read later");
   value.index = output;
   value.kind = late ? Value::kBuffer : Value::kOutput;
   if (late) late_.push_back({v, output});
@@ -256,7 +253,7 @@ void LineRegion::place_values(const pg::Region& piece) {
       if (value.kind == Value::kBuffer) {
         int64_t& bytes = value.numbers ? number_bytes_ : full_bytes_;
         value.offset = bytes;
-        bytes += ((pieces_ && value.full ? value.bytes / length_ : value.bytes) + 7) / 8 * 8;
+        bytes += ((folds() && value.full ? value.bytes / length_ : value.bytes) + 7) / 8 * 8;
       }
       const bool near = value.kind == Value::kBuffer || is_read_after(v, s) || stage.over_input;
       if (!near) {
@@ -274,79 +271,6 @@ void LineRegion::place_values(const pg::Region& piece) {
 }
 
 // ---- a launch ----
-
-struct LineRegion::Shared {
-  explicit Shared(const LineRegion& region, const pg_launch& launch)
-      : launch(launch),
-        bytes(bytes_of(region)),
-        bases(std::make_unique_for_overwrite<RegionKernel::Bases[]>(region.stages_.size())),
-        rooms(region.stages_.size()) {
-    for (size_t s = 0; s < region.stages_.size(); s++) {
-      const Stage& stage = region.stages_[s];
-      if (stage.program != nullptr) {
-        stage.program->put_numbers(launch, bytes, bases[s]);
-        bases[s].past = stage.written >= kStreamBytes;
-        continue;
-      }
-      const auto room = static_cast<int64_t>(stage.lines->shared_bytes());
-      if (room == 0) continue;
-      rooms[s] = bytes.take(room + 64);
-      std::vector<pg_address> in(stage.inputs.size(), pg_address{0, 0});
-      for (size_t i = 0; i < in.size(); i++)
-        if (stage.inputs[i] != PG_VALUE_NONE && region.values_[stage.inputs[i]].kind == Value::kInput)
-          in[i] = launch.input[region.values_[stage.inputs[i]].index];
-      pg_launch of_node = node_launch(stage);
-      of_node.input = in.data();
-      of_node.input_count = static_cast<uint32_t>(in.size());
-      stage.lines->share(of_node, rooms[s]);
-    }
-  }
-  static int64_t bytes_of(const LineRegion& region) {
-    int64_t bytes = region.shared_bytes_;
-    for (const Stage& s : region.stages_) bytes += s.program != nullptr ? s.program->number_bytes() : 0;
-    return bytes;
-  }
-  pg_launch node_launch(const Stage& stage) const {
-    pg_launch of_node = launch;
-    of_node.attrs = static_cast<const char*>(launch.attrs) + stage.attrs;
-    return of_node;
-  }
-  const pg_launch& launch;
-  RegionBytes bytes;
-  std::unique_ptr<RegionKernel::Bases[]> bases;  // by stage, without lanes
-  std::vector<char*> rooms;
-};
-
-// The programs of stages, for one thread.
-struct LineRegion::Programs {
-  Programs(const LineRegion& region, const Shared& shared, RegionBytes& room)
-      : bases(std::make_unique_for_overwrite<RegionKernel::Bases[]>(region.stages_.size())),
-        workers(region.stages_.size()) {
-    for (size_t s = 0; s < workers.size(); s++) {
-      const Stage& stage = region.stages_[s];
-      if (stage.program == nullptr) continue;
-      bases[s].numbers = shared.bases[s].numbers;
-      bases[s].parameters = shared.bases[s].parameters;
-      bases[s].past = shared.bases[s].past;
-      workers[s] = std::make_unique<RegionKernel::Worker>(*stage.program, bases[s], room);
-    }
-  }
-  static int64_t room(const LineRegion& region) {
-    int64_t bytes = 0;
-    for (const Stage& s : region.stages_) bytes += s.program != nullptr ? s.program->worker_bytes() : 0;
-    return bytes;
-  }
-  // base(v): where all of a value would begin.
-  template <class Base>
-  void run(size_t s, const Stage& stage, int64_t begin, int64_t end, const Base& base) {
-    char** lane = bases[s].lane;
-    for (uint32_t v : stage.inputs) *lane++ = base(v);
-    for (uint32_t v : stage.outputs) *lane++ = base(v);
-    workers[s]->run(begin, end);
-  }
-  std::unique_ptr<RegionKernel::Bases[]> bases;
-  std::vector<std::unique_ptr<RegionKernel::Worker>> workers;
-};
 
 // A thread's blocks of lines.
 class LineRegion::Thread {
@@ -409,98 +333,10 @@ class LineRegion::Thread {
   std::vector<char*> out_;
 };
 
-// Lines in pieces: a chunk of one is what one accumulator takes, as in Reduction.
-class LineRegion::Pieces {
- public:
-  Pieces(const LineRegion& region, const Shared& shared)
-      : r_(region), shared_(shared), numbers_(region.lines_ * region.number_bytes_ + 64) {
-    room_ = numbers_.take(r_.lines_ * r_.number_bytes_);
-    chunks_ = (r_.length_ + Reduction::kChunk - 1) / Reduction::kChunk;
-    for (size_t s = 0; s < r_.stages_.size(); s++)
-      if (r_.stages_[s].lines != nullptr) folds_.push_back(s);
-    partial_.resize(static_cast<size_t>(r_.lines_ * chunks_) * folds_.size());
-  }
-
-  void run() {
-    const int64_t work = r_.lines_ * chunks_;
-    auto piece = [&](int64_t begin, int64_t end) { chunks(begin, end); };
-    r_.lines_* r_.length_ <= kGrain ? piece(0, work) : pg::parallel_for(work, 1, piece);
-    for (size_t f = 0; f < folds_.size(); f++) finish(f);
-    for (size_t s = 0; s < r_.stages_.size(); s++) {
-      const Stage& stage = r_.stages_[s];
-      if (stage.program == nullptr || !stage.of_numbers) continue;
-      RegionBytes room(Programs::room(r_));
-      Programs(r_, shared_, room).run(s, stage, 0, r_.lines_, [&](uint32_t v) { return base(v, nullptr, 0); });
-      simd->stream_fence();
-    }
-  }
-
- private:
-  // Where all of a value would begin; `near`: a thread's buffers, which hold elements from `first` on.
-  char* base(uint32_t v, char* near, int64_t first) const {
-    if (v == PG_VALUE_NONE) return nullptr;
-    const Value& value = r_.values_[v];
-    switch (value.kind) {
-      case Value::kInput: return pg::host_pointer<char>(shared_.launch.input[value.index]);
-      case Value::kOutput: return pg::host_pointer<char>(shared_.launch.output[value.index]);
-      default:
-        if (value.numbers) return room_ + r_.lines_ * value.offset;
-        return before(near + kFoldedAtOnce * value.offset, first * (value.bytes / r_.length_));
-    }
-  }
-
-  void chunks(int64_t begin, int64_t end) {
-    RegionBytes room(kFoldedAtOnce * r_.full_bytes_ + 64 + Programs::room(r_));
-    char* near = room.take(kFoldedAtOnce * r_.full_bytes_);
-    Programs programs(r_, shared_, room);
-    for (int64_t work = begin; work < end; work++) {
-      const int64_t line = work / chunks_, start = work % chunks_ * Reduction::kChunk;
-      const int64_t stop = std::min(start + Reduction::kChunk, r_.length_);
-      for (int64_t p = start; p < stop; p += kFoldedAtOnce) {
-        const int64_t n = std::min(kFoldedAtOnce, stop - p), first = line * r_.length_ + p;
-        for (size_t i = 0; i < r_.stages_.size(); i++) {
-          const Stage& stage = r_.stages_[i];
-          if (stage.program != nullptr && !stage.of_numbers)
-            programs.run(i, stage, first, first + n, [&](uint32_t v) { return base(v, near, first); });
-        }
-        for (size_t f = 0; f < folds_.size(); f++) {
-          const Stage& stage = r_.stages_[folds_[f]];
-          const int64_t bytes = r_.values_[stage.inputs[0]].bytes / r_.length_;
-          const char* x = base(stage.inputs[0], near, first) + first * bytes;
-          for (int64_t q = 0; q < n; q += kBlock)
-            stage.lines->reduction()->fold(x + q * bytes, std::min(kBlock, n - q), p + q, &accumulator(f, work));
-        }
-      }
-    }
-    simd->stream_fence();
-  }
-
-  Acc& accumulator(size_t fold, int64_t work) { return partial_[static_cast<size_t>(work) * folds_.size() + fold]; }
-
-  void finish(size_t fold) {
-    const Stage& stage = r_.stages_[folds_[fold]];
-    const uint32_t v = stage.outputs[0];
-    if (v == PG_VALUE_NONE) return;
-    const Reduction& reduction = *stage.lines->reduction();
-    for (int64_t line = 0; line < r_.lines_; line++) {
-      Acc total = accumulator(fold, line * chunks_);
-      for (int64_t c = 1; c < chunks_; c++) reduction.merge(&total, accumulator(fold, line * chunks_ + c));
-      reduction.put(base(v, nullptr, 0) + line * r_.values_[v].bytes, total);
-    }
-  }
-
-  const LineRegion& r_;
-  const Shared& shared_;
-  RegionBytes numbers_;
-  char* room_;
-  int64_t chunks_;
-  std::vector<size_t> folds_;  // stages
-  std::vector<Acc> partial_;
-};
-
 void LineRegion::launch(const pg_launch& launch) {
   const Shared shared(*this, launch);
-  if (pieces_) return Pieces(*this, shared).run();
+  if (way_ == Way::kPieces) return run_pieces(shared);
+  if (way_ == Way::kColumns) return run_columns(shared);
   const int64_t count = lines_ * length_, grain = std::max<int64_t>(kGrain * 2 / (2 + cost_), 2048);
   if (count <= grain) return Thread(*this, shared).run(0, lines_);
   // Threads part where blocks do: so tiles of short lines are whole.

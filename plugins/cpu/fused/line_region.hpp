@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A piece with operators that work on lines: reductions, softmax, normalisation, with what is elementwise before,
 // between and behind them. A few lines at a time go through all of it, in blocks that stay in the caches; lines that
-// are longer than that are folded in pieces, into accumulators.
+// are longer than that are folded in pieces, into accumulators, and so are columns, some rows at a time.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class LineRegion final : public pg::Kernel {
     bool numbers = false;  // one a line
     bool by_line = false;  // numbers that elements of their line can take as they are broadcast
     int64_t bytes = 0;     // of a line; 0: it has none
-    int64_t offset = 0;    // of a buffer: bytes of a line, of an element in pieces
+    int64_t offset = 0;    // of a buffer: bytes of a line, of an element where lines are folded
     uint32_t maker = kNone, level = 0;
   };
   // What is run in order, for each block of lines.
@@ -47,10 +47,20 @@ class LineRegion final : public pg::Kernel {
   struct Copy {
     uint32_t value, output;
   };
+  enum class Way : uint8_t {
+    kBlocks,  // lines as wholes, some at a time
+    kPieces,  // long lines are folded into numbers, known at the end
+    kColumns  // and so are columns: a line is what its elements in all rows are
+  };
   struct Shared;
   struct Programs;
   class Thread;
+  class Folds;
   class Pieces;
+  class Columns;
+  bool folds() const { return way_ != Way::kBlocks; }
+  void run_pieces(const Shared& shared) const;   // line_pieces.cpp
+  void run_columns(const Shared& shared) const;  // line_columns.cpp
 
   void find_lines_of(const pg::Region& piece);
   void find_levels(const pg::Region& piece);
@@ -67,9 +77,10 @@ class LineRegion final : public pg::Kernel {
   std::vector<Stage> stages_;
   std::vector<Copy> late_;  // results that are put in their place behind the last stage of a block
   int64_t lines_ = 1, length_ = 1, block_ = 1;
-  int64_t full_bytes_ = 0, number_bytes_ = 0, shared_bytes_ = 0;  // of buffers a line (full: in pieces, an element)
+  int64_t full_bytes_ = 0, number_bytes_ = 0,
+          shared_bytes_ = 0;  // of buffers a line (full: where it folds, an element)
   int cost_ = 1;
-  bool pieces_ = false;
+  Way way_ = Way::kBlocks;
 };
 
 }  // namespace cpu

@@ -38,11 +38,11 @@ uint32_t axes_of(const pg::KernelCall& call, const Row& row) {
   return rank == 0 ? 0 : 1u << call.axis("axis", rank);
 }
 
-// A reduction of the last axes, for regions.
+// A reduction of the last axes, or the first ones, for regions.
 class ReductionLines final : public Lines {
  public:
-  ReductionLines(uint32_t axes, const Reduction& reduction, bool costly)
-      : Lines(axes), reduction_(reduction), costly_(costly) {}
+  ReductionLines(uint32_t axes, bool leading, const Reduction& reduction, bool costly)
+      : Lines(axes, leading), reduction_(reduction), costly_(costly) {}
   void run(const pg_launch&, const char*, const char* const* in, char* const* out, int64_t first,
            int64_t last) const override {
     reduction_.run_lines(in[0], out[0], first, last);
@@ -58,9 +58,14 @@ class ReductionLines final : public Lines {
 template <class Kernel>
 std::unique_ptr<Lines> make_reduction_lines(const pg::KernelCall& call, uint32_t axes, bool costly) {
   Kernel::supports(call);
-  const uint32_t last = last_axes(call, axes);
   pg::Plan plan;
-  return std::make_unique<ReductionLines>(last, Kernel(call, plan).reduction(), costly);
+  if (const uint32_t first = first_axes(call, axes)) {
+    const Reduction reduction = Kernel(call, plan).reduction();
+    if (!reduction.in_columns()) pg::fail_support("columns are reduced one by one");
+    return std::make_unique<ReductionLines>(first, true, reduction, costly);
+  }
+  const uint32_t last = last_axes(call, axes);
+  return std::make_unique<ReductionLines>(last, false, Kernel(call, plan).reduction(), costly);
 }
 
 struct Reduce final : pg::Kernel {
@@ -136,6 +141,10 @@ struct Norm final : pg::Kernel {
 
 // dy summed to the shape of x, which broadcasting had expanded.
 struct SumLike final : pg::Kernel {
+  static std::unique_ptr<Lines> make_lines(const pg::KernelCall& call) {
+    return make_reduction_lines<SumLike>(call, axes(call), false);
+  }
+  const Reduction& reduction() const { return reduction_; }
   static void supports(const pg::KernelCall& call) {
     require_all_dense(call);
     if (storage_of(call.in(0)) != storage_of(call.out(0))) refuse(call);
@@ -167,7 +176,7 @@ const int registered = [] {
   for (const Row& row : kRows) pg::add_kernel<Reduce>(row.op), add_lines<Reduce>(row.op);
   pg::add_kernel<NanSum>("nansum"), add_lines<NanSum>("nansum");
   pg::add_kernel<Norm>("norm"), add_lines<Norm>("norm");
-  return pg::add_kernel<SumLike>("sum_like");
+  return pg::add_kernel<SumLike>("sum_like"), add_lines<SumLike>("sum_like");
 }();
 
 }  // namespace
