@@ -15,7 +15,6 @@ namespace cpu {
 constexpr int64_t kConvFilters = 16;  // of a block, which are computed side by side
 constexpr int64_t kConvUnits = 64;    // bytes of a unit of each of them
 constexpr int64_t kConvChunk = 96;    // windows that are computed at a time, at most
-constexpr int64_t kConvTiles = 24;    // tiles that are computed at a time, at most
 constexpr int64_t kConvSlack = 12;    // places for windows behind a chunk's last one: it is computed again
 
 struct NarrowConvTile {
@@ -45,15 +44,24 @@ struct NarrowImage {
   int64_t row;  // numbers from one of them to the next
 };
 
-// A few tiles, each of 4x4 numbers of x and 2x2 results, by all filters.
+// Tiles of 3x3 filters that slide by one: `side` x `side` results each, of numbers in as many rows and columns and two
+// more, which are transformed to as many places.
+struct ConvTiling {
+  int64_t side, most;  // so many tiles at a time, at most
+  constexpr int64_t numbers() const { return side + 2; }
+  constexpr int64_t places() const { return numbers() * numbers(); }
+};
+constexpr ConvTiling kConvTilings[] = {{2, 24}, {4, 12}};
+
+// A few tiles by all filters.
 struct NarrowTiles {
   const int16_t* x;  // the image, as lay_out wrote it, with 64 bytes behind it: rows of `row` numbers
   int64_t row, channels;
   int64_t first, count, wide;  // tiles, of which `wide` are in a row
   int64_t out_h, out_w;
-  int16_t* v;             // [16][kConvTiles][padded], scratch; padded is a multiple of 32
+  int16_t* v;             // [places][most][padded], scratch; padded is a multiple of 32
   int64_t padded, units;  // (channels + 1) / 2 units
-  const char* weight;     // blocks of [16][units][16][2] int16_t, `block_bytes` each: filters, transformed
+  const char* weight;     // blocks of [places][units][16][2] int16_t, `block_bytes` each: filters, transformed
   int64_t block_bytes;
   float x_scale;
   const float *scale, *bias;  // [filters]; bias may be NULL
@@ -65,10 +73,11 @@ struct NarrowTiles {
 
 struct NarrowConvLoop {
   int64_t unit = 0;  // numbers of a unit: 4 (unsigned bytes by signed ones), 2 (int16_t); 0: there is no such loop
+  int64_t cost = 0;  // instructions that multiply one by a block
   void (*multiply)(const NarrowConvTile& t) = nullptr;
   void (*lay_out)(const NarrowImage& image) = nullptr;
-  // By tiles; NULL: `multiply` takes less time.
-  void (*winograd)(const NarrowTiles& t) = nullptr;
+  // By tiles, as kConvTilings has them; NULL: `multiply` takes less time.
+  void (*winograd[2])(const NarrowTiles& t) = {};
 };
 
 // Those of this processor; set with the table of simd.hpp.

@@ -3,19 +3,19 @@
 // h', w']. Whole numbers that have a scale a filter are multiplied as such; all else is widened and convolved as
 // floats.
 #include <array>
-#include <limits>
+#include <cstring>
 
 #include "conv/conv.hpp"
 #include "kernels/quantized_conv2d.hpp"
-#include "linalg/isa.hpp"
 
 namespace cpu::quantized_conv {
 namespace {
 
+// Filters are kept as floats, behind the bytes of the scales that they were multiplied by: of other ones they do not
+// hold.
 class FloatConvolution final : public QuantizedConvolution {
  public:
-  explicit FloatConvolution(const Sizes& s)
-      : s_(s), storage_(s.activations == kAsIs ? s.storage : sF32), packs_(storage_ == sF32 && s.scales == 1) {
+  explicit FloatConvolution(const Sizes& s) : s_(s), storage_(s.activations == kAsIs ? s.storage : sF32) {
     pg::cpu::ConvShape shape{};
     shape.kind = pg::cpu::ConvKind::kForward;
     shape.dtype = storage_ == sF32 ? PG_F32 : storage_ == sBF16 ? PG_BF16 : PG_F16;
@@ -28,26 +28,28 @@ class FloatConvolution final : public QuantizedConvolution {
     }
     shape.x = dense({s.n, s.c, s.h, s.w}), shape.y = dense({s.n, s.o, s.out_h, s.out_w});
     shape.weight = dense({s.o, s.c / s.groups, s.kernel[0], s.kernel[1]});
-    if (!packs_) shape.bias = s.bias, shape.bias_stride = 1, shape.relu = s.relu;
+    shape.bias = s.bias, shape.bias_stride = 1, shape.relu = s.relu;
     convolution_ = pg::cpu::make_convolution(shape);
   }
   uint64_t packed_bytes() const override {
-    if (!packs_) return 0;
     const uint64_t own = convolution_->packed_bytes();
-    return own != 0 ? own : weight_bytes();
+    return pg::cpu::scratch_bytes(scale_bytes()) + (own != 0 ? own : weight_bytes());
   }
-  // Filters without their scales, which the results are multiplied by: floats, as the convolution wants them.
-  void pack(const uint8_t* weight, char* out) const override {
-    if (convolution_->packed_bytes() == 0) return widen_all(weight, nullptr, out);
+  void pack(const uint8_t* weight, const char* scale, char* out) const override {
+    std::memcpy(out, scale, scale_bytes());
+    const auto floats = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(s_.o * s_.scales));
+    convert(s_.storage, sF32, scale, floats.get(), s_.o * s_.scales);
+    char* filters = out + pg::cpu::scratch_bytes(scale_bytes());
+    if (convolution_->packed_bytes() == 0) return widen_all(weight, floats.get(), filters);
     const auto room = std::make_unique_for_overwrite<char[]>(weight_bytes());
-    widen_all(weight, nullptr, room.get());
-    convolution_->pack(room.get(), out);
+    widen_all(weight, floats.get(), room.get());
+    convolution_->pack(room.get(), filters);
   }
   void run(const Operands& o, Scratch& scratch) override {
     const bool narrow = storage_ != s_.storage;
     const int64_t results = s_.n * s_.o * s_.plane();
     const char* x = s_.activations == kAsIs ? o.x : made_whole(o, scratch);
-    const float* scale = as_floats(s_.storage, o.scale, s_.o * s_.scales, scratch);
+    auto* scale = floats(scratch, s_.o * s_.scales);
     const char* bias = !s_.bias  ? nullptr
                        : !narrow ? o.bias
                                  : reinterpret_cast<const char*>(as_floats(s_.storage, o.bias, s_.o, scratch));
@@ -56,15 +58,15 @@ class FloatConvolution final : public QuantizedConvolution {
     void* workspace = scratch.take(convolution_->workspace());
     if (o.y == nullptr) return;
     pg::cpu::ConvData d{};
-    d.x = x, d.weight = weight, d.result = y, d.workspace = workspace;
-    if (!packs_) d.bias = bias;
-    if (o.packed == nullptr) {
-      widen_all(reinterpret_cast<const uint8_t*>(o.weight), packs_ ? nullptr : scale, weight);
+    d.x = x, d.weight = weight, d.bias = bias, d.result = y, d.workspace = workspace;
+    if (o.packed != nullptr && std::memcmp(o.packed, o.scale, scale_bytes()) == 0) {
+      const void* filters = static_cast<const char*>(o.packed) + pg::cpu::scratch_bytes(scale_bytes());
+      (convolution_->packed_bytes() != 0 ? d.packed_weight : d.weight) = filters;
     } else {
-      (convolution_->packed_bytes() != 0 ? d.packed_weight : d.weight) = o.packed;
+      convert_all(s_.storage, sF32, o.scale, scale, s_.o * s_.scales);
+      widen_all(reinterpret_cast<const uint8_t*>(o.weight), scale, weight);
     }
     convolution_->run(d);
-    if (packs_) finish(scale, reinterpret_cast<const float*>(bias), reinterpret_cast<float*>(y));
     if (narrow) convert_all(sF32, s_.storage, y, o.y, results);
   }
 
@@ -77,31 +79,13 @@ class FloatConvolution final : public QuantizedConvolution {
     }
     return t;
   }
+  uint64_t scale_bytes() const { return static_cast<uint64_t>(s_.o * s_.scales * kStorageBytes[s_.storage]); }
   uint64_t weight_bytes() const { return static_cast<uint64_t>(s_.o * s_.numbers() * kStorageBytes[storage_]); }
-  // All filters, times their scales where there are any.
   void widen_all(const uint8_t* weight, const float* scale, char* out) const {
-    const float one = 1;
-    pg::parallel_for(s_.o, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s_.numbers())),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end; i++) {
-                         widen(weight + i * s_.row_bytes(), scale == nullptr ? &one : scale + i * s_.scales,
-                               out + i * s_.numbers() * kStorageBytes[storage_]);
-                       }
-                     });
-  }
-  // What the results of filters without scales become.
-  void finish(const float* scale, const float* bias, float* y) const {
-    const int64_t plane = s_.plane(), o = s_.o;
-    const float least = s_.relu ? 0 : -std::numeric_limits<float>::infinity();
-    pg::cpu::vector_for(
-        s_.n * o, std::max<int64_t>(1, kGrain / plane), [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+    pg::parallel_for(
+        s_.o, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s_.numbers())), [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; i++) {
-            const float by = scale[i % o], plus = bias != nullptr ? bias[i % o] : 0;
-            float* to = y + i * plane;
-            for (int64_t k = 0; k < plane; k++) {
-              const float value = to[k] * by + plus;
-              to[k] = value < least ? least : value;
-            }
+            widen(weight + i * s_.row_bytes(), scale + i * s_.scales, out + i * s_.numbers() * kStorageBytes[storage_]);
           }
         });
   }
@@ -148,7 +132,6 @@ class FloatConvolution final : public QuantizedConvolution {
 
   Sizes s_;
   Storage storage_;
-  bool packs_;  // filters are kept as floats, once for all calls
   std::unique_ptr<pg::cpu::Convolution> convolution_;
 };
 
@@ -177,7 +160,7 @@ class QuantizedConv2d final : public pg::Kernel {
     way_->run({in(0), in(1), in(2), in(3), in(4), in(5), pg::output<char>(launch, 0), packed}, scratch);
   }
   void pack(uint32_t, const pg_launch& launch, pg_address target) override {
-    way_->pack(pg::input<const uint8_t>(launch, 1), pg::host_pointer<char>(target));
+    way_->pack(pg::input<const uint8_t>(launch, 1), pg::input<const char>(launch, 2), pg::host_pointer<char>(target));
   }
 
  private:

@@ -16,7 +16,7 @@ namespace cpu::quantized_conv {
 
 using pg::cpu::Scratch;
 
-constexpr int64_t kThread = int64_t{1} << 18;         // multiplications that are worth a thread
+constexpr int64_t kThread = int64_t{1} << 19;         // multiplications that are worth a thread
 constexpr int64_t kThreadOfBytes = int64_t{1} << 21;  // where they are 64 an instruction, for a few filters
 
 struct Sizes {
@@ -90,8 +90,9 @@ class QuantizedConvolution {
   virtual ~QuantizedConvolution() = default;
   // Takes from `scratch` what it took without addresses at prepare.
   virtual void run(const Operands& o, Scratch& scratch) = 0;
-  virtual uint64_t packed_bytes() const { return 0; }
-  virtual void pack(const uint8_t* weight, char* out) const { (void)weight, (void)out; }
+  virtual uint64_t packed_bytes() const = 0;
+  // What is kept of the filters from call to call, as long as they stay; their scales may change meanwhile.
+  virtual void pack(const uint8_t* weight, const char* scale, char* out) const = 0;
 };
 
 inline float* floats(Scratch& scratch, int64_t count) {

@@ -39,7 +39,7 @@ class WholeConvolution final : public QuantizedConvolution {
     return static_cast<uint64_t>(s_.groups * blocks_ * (block_bytes() + kConvFilters * 4));
   }
   // Blocks of filters [runs][units][16][unit], with zeros where there are no more numbers or filters; then their sums.
-  void pack(const uint8_t* weight, char* out) const override {
+  void pack(const uint8_t* weight, const char*, char* out) const override {
     const int64_t all = s_.groups * blocks_;
     pg::parallel_for(all, std::max<int64_t>(1, kGrainCostly / block_bytes()), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; b++) {
@@ -66,7 +66,7 @@ class WholeConvolution final : public QuantizedConvolution {
     auto* filters = static_cast<char*>(scratch.take(packed_bytes()));
     float* y = s_.storage == sF32 ? reinterpret_cast<float*>(o.y) : floats(scratch, s_.n * s_.o * s_.plane());
     if (o.y == nullptr) return;
-    if (o.packed == nullptr) pack(reinterpret_cast<const uint8_t*>(o.weight), filters);
+    if (o.packed == nullptr) pack(reinterpret_cast<const uint8_t*>(o.weight), o.scale, filters);
     const char* packed = o.packed != nullptr ? static_cast<const char*>(o.packed) : filters;
     whole_images(s_, o, x, how);
     images_.lay_out(x, how, images);

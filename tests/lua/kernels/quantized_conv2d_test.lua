@@ -79,6 +79,10 @@ local CASES = { -- x, filters, scales of one, the rest
   { { 2, 8, 6, 6 }, 12, 2, { kernel = { 2, 2 }, activation = "relu" } }, -- scales too many
   { { 0, 3, 4, 4 }, 8, 1, { kernel = { 3, 3 } } }, { { 2, 4, 3, 3 }, 0, 1, { kernel = { 3, 3 } } },
   { { 1, 2, 2, 2 }, 8, 1, { kernel = { 2, 2 }, padding = { 6 } } },
+  { { 2, 5, 7, 10 }, 9, 1, { kernel = { 2, 2 }, stride = { 3, 3 } } }, -- what no window sees at the right
+  { { 1, 32, 8, 8 }, 40, 1, { kernel = { 3, 3 }, padding = { 1 }, bias = true, activation = "relu" } },
+  { { 2, 24, 6, 12 }, 33, 1, { kernel = { 3, 3 }, padding = { 1 }, bias = true } },
+  { { 1, 64, 4, 4 }, 32, 9, { kernel = { 3, 3 }, padding = { 1 }, bias = true, activation = "relu" } },
 }
 
 local function with(o, more)
@@ -158,6 +162,35 @@ test("numbers at the ends of their ranges make exact sums of either sign, around
   end
 end)
 
+test("images of every width", function(t)
+  pg.manual_seed(7)
+  for width = 1, 36 do
+    for i, kernel in ipairs { { 1, 1 }, { 3, 3 } } do
+      local o = { kernel = kernel, padding = { i - 1 }, activations = width % 2 == 0 and "int8" or "uint8" }
+      check(t, "float32", { 1, 20, 5, width }, 18, 1, o)
+    end
+  end
+end)
+
+test("tiles hold as many channels as are exact, of the largest numbers too", function(t)
+  for _, channels in ipairs { 113, 114, 115, 228, 229, 230 } do
+    for _, activations in ipairs { "int8", "uint8" } do
+      for _, format in ipairs { "int8", "int4" } do
+        local most, least = activations == "int8" and 127.0 or 255.0, format == "int8" and -128 or -8
+        if channels % 2 == 0 or format == "int8" then
+          local weight = format == "int8" and pg.full({ 16, channels * 9 }, least, { dtype = "int8" }) or
+                         pg.zeros({ 16, channels * 9 / 2 }, { dtype = "uint8" })
+          local y = pg.quantized_conv2d(pg.full({ 1, channels, 12, 12 }, most), weight, pg.ones { 16, 1 }, nil, nil,
+                                        nil, { kernel = { 3, 3 }, format = format, activations = activations })
+          t.equal({ y:amin():item(), y:amax():item() },
+                  { most * least * channels * 9, most * least * channels * 9 },
+                  ("%d channels, %s by %s"):format(channels, activations, format))
+        end
+      end
+    end
+  end
+end)
+
 test("small images: filters are divided among threads, with the bits of one thread", function(t)
   pg.manual_seed(6)
   local threads = pg.config.get().threads
@@ -216,6 +249,17 @@ test("filters that are kept in a layout of their own follow what is written to t
     scales:fill_(0.5)
     for _ = 1, 4 do t.equal(sum(), 216) end
   end
+  local fours, groups = pg.full({ 16, 16 * 9 / 2 }, 0x99, { dtype = "uint8" }), pg.ones { 16, 4 } -- ones by groups
+  local function sum()
+    return pg.quantized_conv2d(image, fours, groups, nil, nil, nil, { kernel = { 3, 3 }, format = "int4" }):amax():item()
+  end
+  for _ = 1, 4 do t.equal(sum(), 144) end
+  groups[{ {}, 2 }] = 3
+  for _ = 1, 4 do t.equal(sum(), 216) end
+  fours:fill_(0xaa)
+  for _ = 1, 4 do t.equal(sum(), 432) end
+  groups:fill_(1)
+  for _ = 1, 4 do t.equal(sum(), 288) end
 end)
 
 test("the other instruction sets", function(t)

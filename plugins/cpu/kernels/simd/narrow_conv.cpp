@@ -5,7 +5,7 @@
 
 namespace cpu::PG_CPU_ISA {
 
-void (*narrow_winograd())(const NarrowTiles& t);  // narrow_winograd.cpp
+void add_narrow_winograd(NarrowConvLoop& loop);  // narrow_winograd.cpp
 
 namespace {
 
@@ -52,7 +52,7 @@ template <class Way, int kBlocks>
 template <class Way>
 void multiply(const NarrowConvTile& t) {
   float scale[Way::kBlocks * kConvFilters], bias[Way::kBlocks * kConvFilters];
-  alignas(64) float room[Way::kBlocks * kConvChunk * kConvFilters];
+  alignas(64) float room[Way::kBlocks * kConvChunk * kConvFilters + kPutSlack];
   int32_t away[Way::kBlocks * kConvFilters];
   Finish finish[Way::kBlocks];
   const char* weight = t.weight;
@@ -163,15 +163,15 @@ struct Pixels {
   }
 };
 
-// `count` channels from one on, of pixels that are `t.channels` apart: 16 bytes of them, or fewer.
+// `count` channels from one on, 16 bytes of them or fewer, of `n` pixels that are neighbours in x, pixel i of them from
+// out[place[i]] on.
 template <class T>
-[[gnu::always_inline]] inline void lay_out_row(const NarrowImage& t, int64_t count, const Line& line, const float* x,
-                                               T* out) {
+[[gnu::always_inline]] inline void lay_out_pixels(const NarrowImage& t, int64_t count, const Line& line, const float* x,
+                                                  const int64_t* place, int64_t n, T* out) {
   constexpr int64_t kAll = 16 / sizeof(T), kJoined = kAll / 4;
-  const int64_t apart = t.channels * static_cast<int64_t>(sizeof(T));
-  for (int64_t at = 0; at < t.width; at += Line::kPixels) {
-    const int64_t n = t.width - at;
-    auto take = [&](int64_t c) { return c < count ? line.take(x + c * t.line + at, n) : Line::none(); };
+  for (int64_t at = 0; at < n; at += Line::kPixels) {
+    const int64_t left = n - at;
+    auto take = [&](int64_t c) { return c < count ? line.take(x + c * t.line + at, left) : Line::none(); };
     Line::Whole joined[4];
 #pragma GCC unroll 4
     for (int64_t k = 0; k < 4; k++) {
@@ -182,38 +182,45 @@ template <class T>
         joined[k] = Line::join_shorts(take(c), take(c + 1));
     }
     const Pixels pixels(joined);
-    char* to = reinterpret_cast<char*>(out + at * t.channels);
     // What is written behind a pixel's channels is written again by the next one.
-    if (n > Line::kPixels || (n == Line::kPixels && count == kAll)) {
+    if (left > Line::kPixels || (left == Line::kPixels && count == kAll)) {
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < Line::kPixels; i++) __builtin_memcpy(to + i * apart, pixels.pixel(i), 16);
+      for (int64_t i = 0; i < Line::kPixels; i++) __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       continue;
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < left; i++) {
       if (count == kAll)
-        __builtin_memcpy(to + i * apart, pixels.pixel(i), 16);
+        __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       else
-        __builtin_memcpy(to + i * apart, pixels.pixel(i), static_cast<size_t>(count) * sizeof(T));
+        __builtin_memcpy(out + place[at + i], pixels.pixel(i), static_cast<size_t>(count) * sizeof(T));
     }
   }
 }
 
-// The channels that do not fill 16 bytes come first: they are written with others behind them. Few lines at a time are
-// read to their end, which the processor foresees.
+// So many pixels at a time, whose channels are read to the end of each stretch: rows that are neighbours are one. The
+// channels that do not fill 16 bytes come first: they are written with others behind them.
 template <class T>
 void lay_out(const NarrowImage& image) {
-  constexpr int64_t kAll = 16 / sizeof(T);
+  constexpr int64_t kAll = 16 / sizeof(T), kPiece = 1024;
   const NarrowImage t = image;
   const Line line(t.how, t.plus);
-  auto* out = static_cast<T*>(t.out);
-  const int64_t whole = t.channels / kAll * kAll;
-  for (int64_t i = 0; whole < t.channels && i < t.rows; i++) {
-    lay_out_row(t, t.channels - whole, line, t.x + whole * t.line + i * t.x_row, out + whole + i * t.row);
-  }
-  for (int64_t c = 0; c < whole; c += kAll) {
-    for (int64_t i = 0; i < t.rows; i++) {
-      lay_out_row(t, kAll, line, t.x + c * t.line + i * t.x_row, out + c + i * t.row);
+  const int64_t whole = t.channels / kAll * kAll, pixels = t.rows * t.width;
+  const int64_t stretch = t.x_row == t.width ? pixels : t.width;
+  int64_t place[kPiece];
+  for (int64_t at = 0, n = 0; at < pixels; at += n) {
+    const int64_t left = stretch - at % stretch;
+    n = left < kPiece ? left : kPiece;
+    int64_t column = at % t.width, to = at / t.width * t.row + column * t.channels;
+    for (int64_t i = 0; i < n; i++) {
+      place[i] = to, to += t.channels;
+      if (++column == t.width) column = 0, to += t.row - t.width * t.channels;
     }
+    const float* x = t.x + at / t.width * t.x_row + at % t.width;
+    auto* out = static_cast<T*>(t.out);
+    if (whole < t.channels) {
+      lay_out_pixels(t, t.channels - whole, line, x + whole * t.line, place, n, out + whole);
+    }
+    for (int64_t c = 0; c < whole; c += kAll) lay_out_pixels(t, kAll, line, x + c * t.line, place, n, out + c);
   }
 }
 #endif
@@ -222,10 +229,12 @@ void lay_out(const NarrowImage& image) {
 
 NarrowConvLoop make_narrow_conv() {
 #if defined(__AVX512F__)
-  if (has_vnni()) return {Bytes::kUnit, multiply<Bytes>, lay_out<uint8_t>, nullptr};
+  if (has_vnni()) return {Bytes::kUnit, 1, multiply<Bytes>, lay_out<uint8_t>};
 #endif
 #if defined(__AVX2__)
-  return {AnyPairs::kUnit, multiply<AnyPairs>, lay_out<int16_t>, narrow_winograd()};
+  NarrowConvLoop loop{AnyPairs::kUnit, kConvUnits / kVectorBytes, multiply<AnyPairs>, lay_out<int16_t>};
+  add_narrow_winograd(loop);
+  return loop;
 #else
   return {};
 #endif

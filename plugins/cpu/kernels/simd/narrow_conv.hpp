@@ -173,18 +173,43 @@ constexpr int64_t kTurned = 8;
 }
 #endif
 
+// `n` floats, fewer than fill a vector.
+#if defined(__AVX512F__)
+[[gnu::always_inline]] inline void copy_some(const float* from, int64_t n, float* to) {
+  const auto there = static_cast<__mmask16>((1 << n) - 1);
+  _mm512_mask_storeu_ps(to, there, _mm512_maskz_loadu_ps(there, from));
+}
+#else
+[[gnu::always_inline]] inline void copy_some(const float* from, int64_t n, float* to) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i there = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), lanes);
+  _mm256_maskstore_ps(to, there, _mm256_maskload_ps(from, there));
+}
+#endif
+
+constexpr int64_t kPutSlack = kTurned * kConvFilters;  // floats that put() reads behind the results, at most
+
 // Results of `count` windows by 16 filters as lines `step` apart, a filter each.
 inline void put(const float* room, int64_t count, int64_t filters, int64_t step, float* y) {
-  int64_t i = 0;
-  for (; i + kTurned <= count; i += kTurned) {
-    int64_t j = 0;
-    for (; j + kTurned <= filters; j += kTurned) turn(room + i * kConvFilters + j, y + j * step + i, step);
-    for (; j < filters; j++) {
-      for (int64_t k = i; k < i + kTurned; k++) y[j * step + k] = room[k * kConvFilters + j];
+  for (int64_t i = 0; i < count; i += kTurned) {
+    const int64_t across = count - i < kTurned ? count - i : kTurned;
+    for (int64_t j = 0; j < filters; j += kTurned) {
+      const float* from = room + i * kConvFilters + j;
+      float* to = y + j * step + i;
+      if (across == kTurned && filters - j >= kTurned) {
+        turn(from, to, step);
+        continue;
+      }
+      alignas(64) float square[kTurned * kTurned];
+      turn(from, square, kTurned);
+      const int64_t down = filters - j < kTurned ? filters - j : kTurned;
+      for (int64_t k = 0; k < down; k++) {
+        if (across == kTurned)
+          store_vector(to + k * step, load_vector(square + k * kTurned));
+        else
+          copy_some(square + k * kTurned, across, to + k * step);
+      }
     }
-  }
-  for (int64_t j = 0; j < filters; j++) {
-    for (int64_t k = i; k < count; k++) y[j * step + k] = room[k * kConvFilters + j];
   }
 }
 
