@@ -88,6 +88,9 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
       return std::make_unique<Emptiness<typename decltype(type)::type>>(shape);
     });
   }
+  if (shape.dtype == PG_F32 && shape.m == 1) {  // b is read once: no layout makes that faster
+    if (auto product = make_few_rows_product(shape)) return product;
+  }
   if (is_small(shape)) return make_small_product(shape);
   if (deterministic()) {  // where k is long oneDNN has its threads share it: other sums for another number of them
     if (auto product = make_few_rows_product(shape)) return product;
@@ -101,9 +104,6 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
     if (gathers_slowly(shape)) return std::make_unique<TurnedProduct>(shape);
     return make_sgemm_product(shape);
   }
-  // One row reads b once: no layout makes that faster.
-  if (shape.dtype == PG_F32 && shape.m == 1)
-    if (auto product = make_few_rows_product(shape)) return product;
   if (auto product = make_primitive_product(shape, constant_b)) return product;
   if (shape.dtype == PG_BF16 || shape.dtype == PG_F16) {
     if (auto product = make_few_rows_product(shape)) return product;

@@ -10,8 +10,9 @@ namespace pg::cpu {
 namespace {
 
 constexpr int64_t kMostRows = 4, kPair = 2 * kLanes;
-// Of b this large dnnl_sgemm reads 0.8 as fast for one row, and at a fraction of the speed for two to four.
-constexpr int64_t kWorthIt = int64_t{1} << 16;
+// From columns this long on one row of float32 takes less than in oneDNN, however many they are (10 x 2048: a fifth);
+// more rows by a b this large do.
+constexpr int64_t kLongColumn = 64, kLeast = 1024, kWorthIt = int64_t{1} << 16;
 constexpr int64_t kGrain = int64_t{1} << 18;  // elements of b that are worth a thread
 
 // Sixteen elements of a column, and those of a row that belong to them. Two of bfloat16 share a word: taking first the
@@ -61,6 +62,43 @@ PG_AVX2_INLINE void add_up(Lanes (&sum)[Count], float (&total)[Count]) {
   }
 }
 
+// Sixteen elements from one on, or what is left of them with zeros behind it.
+struct Whole {
+  int64_t at;
+  template <class T>
+  PG_AVX2_INLINE void load(const T* from, Lanes (&to)[2]) const {
+    load_pair(from + at, to[0], to[1]);
+  }
+};
+struct Rest {
+  int64_t at, count;
+  PG_AVX2_INLINE void load(const float* from, Lanes (&to)[2]) const {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), all = _mm256_set1_epi32(static_cast<int>(count));
+    const __m256i second = _mm256_add_epi32(lanes, _mm256_set1_epi32(kLanes));
+    to[0] = (Lanes)_mm256_maskload_ps(from + at, _mm256_cmpgt_epi32(all, lanes));
+    to[1] = (Lanes)_mm256_maskload_ps(from + at + kLanes, _mm256_cmpgt_epi32(all, second));
+  }
+};
+
+// Their products of each row by each column, on top of the sums from `part` on.
+template <class T, class Pair, int Rows, int Columns, int Parts>
+PG_AVX2_INLINE void add_pair(const ProductShape& s, const float* a, const T* column, Pair pair, int part,
+                             Lanes (&sum)[Rows][Columns][Parts]) {
+  Lanes x[Rows][2];
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; r++) pair.load(a + r * s.k, x[r]);
+#pragma GCC unroll 8
+  for (int q = 0; q < Columns; q++) {
+    Lanes y[2];
+    pair.load(column + q * s.b.column, y);
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; r++) {
+      sum[r][q][part % Parts] += x[r][0] * y[0];
+      sum[r][q][(part + 1) % Parts] += x[r][1] * y[1];
+    }
+  }
+}
+
 // Rows of c in columns j to j + Columns. Several columns of b are read side by side where sums of several rows do not
 // already keep the processor busy: that is more of b under way from the last cache at a time.
 template <class T, int Rows, int Columns>
@@ -73,22 +111,12 @@ PG_AVX2_INLINE void columns(const ProductShape& s, const float* a, const T* b, c
   int64_t p = 0;
   for (; p + kPairs * kPair <= s.k; p += kPairs * kPair) {
 #pragma GCC unroll 4
-    for (int pair = 0; pair < kPairs; pair++) {
-      const int64_t at = p + pair * kPair;
-      Lanes x[Rows][2];
-#pragma GCC unroll 4
-      for (int r = 0; r < Rows; r++) load_pair(a + r * s.k + at, x[r][0], x[r][1]);
-#pragma GCC unroll 8
-      for (int q = 0; q < Columns; q++) {
-        Lanes y[2];
-        load_pair(column + q * s.b.column + at, y[0], y[1]);
-#pragma GCC unroll 4
-        for (int r = 0; r < Rows; r++) {
-          sum[r][q][2 * pair % kParts] += x[r][0] * y[0];
-          sum[r][q][(2 * pair + 1) % kParts] += x[r][1] * y[1];
-        }
-      }
-    }
+    for (int pair = 0; pair < kPairs; pair++) add_pair(s, a, column, Whole{p + pair * kPair}, 2 * pair, sum);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    for (; p + kPair <= s.k; p += kPair) add_pair(s, a, column, Whole{p}, 0, sum);
+    if (p < s.k) add_pair(s, a, column, Rest{p, s.k - p}, 0, sum);
+    p = s.k;
   }
   for (int r = 0; r < Rows; r++) {
     Lanes all[Columns];
@@ -176,7 +204,8 @@ std::unique_ptr<Product> make_few_rows_product(const ProductShape& s) {
   if (!s.batch.empty() || s.m > kMostRows || s.b.row != 1) return nullptr;
   if (s.dtype == PG_BF16) return std::make_unique<FewRowsProduct<BFloat16>>(s);
   if (s.dtype == PG_F16) return std::make_unique<FewRowsProduct<Half>>(s);
-  if (s.dtype == PG_F32 && s.n * s.k >= kWorthIt) return std::make_unique<FewRowsProduct<float>>(s);
+  const bool pays = s.m == 1 ? s.k >= kLongColumn && s.n * s.k >= kLeast : s.n * s.k >= kWorthIt;
+  if (s.dtype == PG_F32 && pays) return std::make_unique<FewRowsProduct<float>>(s);
   return nullptr;
 }
 

@@ -81,3 +81,17 @@ test("any number of rows is cut into tiles, and exact where numbers are whole", 
     close(t, pg.linear(deep[{ { 1, rows } }], weight), wide(deep[{ { 1, rows } }]):matmul(wide(weight):t()), 1e-5)
   end
 end)
+
+test("one row by columns of any length: what lies behind a column's end is not read", function(t)
+  pg.manual_seed(5)
+  for k = 60, 150 do
+    for _, n in ipairs { 1, 7, 16, 29 } do
+      local x, w = pg.randint(-9, 10, { 1, k }):to "float32", pg.full({ n, k + 5 }, 0 / 0)
+      local bias = pg.randint(-9, 10, { n }):to "float32"
+      local part = w[{ {}, { 1, k } }]
+      part:copy_(pg.randint(-9, 10, { n, k }))
+      t.equal((wide(pg.linear(x, part, bias)) - pg.linear(wide(x), wide(part), wide(bias))):abs():max():item(), 0,
+              ("%d columns of %d"):format(n, k))
+    end
+  end
+end)

@@ -251,7 +251,8 @@ test("filters that are kept in a layout of their own follow what is written to t
   end
   local fours, groups = pg.full({ 16, 16 * 9 / 2 }, 0x99, { dtype = "uint8" }), pg.ones { 16, 4 } -- ones by groups
   local function sum()
-    return pg.quantized_conv2d(image, fours, groups, nil, nil, nil, { kernel = { 3, 3 }, format = "int4" }):amax():item()
+    return pg.quantized_conv2d(image, fours, groups, nil, nil, nil,
+                               { kernel = { 3, 3 }, format = "int4" }):amax():item()
   end
   for _ = 1, 4 do t.equal(sum(), 144) end
   groups[{ {}, 2 }] = 3
