@@ -34,12 +34,13 @@ struct NetPool {
   int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0};
 };
 
-enum class NetKind { kConvolution, kPool, kSum, kFunction };
+enum class NetKind { kConvolution, kPool, kSum, kFunction, kScale, kJoin };
 
 struct NetStep {
   NetKind kind = NetKind::kFunction;
   uint32_t x = PG_VALUE_NONE, y = PG_VALUE_NONE;
-  uint32_t other = PG_VALUE_NONE;  // what is added
+  uint32_t other = PG_VALUE_NONE;  // what is added, or the number of each channel that x is multiplied by
+  std::vector<uint32_t> parts;     // x and what is behind it, along the channels
   std::vector<NetPost> posts;
   // A convolution's. Without a weight it is a norm alone: a channel by itself each, its weight 1.
   ConvShape shape{};
@@ -47,6 +48,13 @@ struct NetStep {
   std::vector<NetNorm> norms;  // in their order
   NetPool pool;
 
+  // Calls f(value) for each tensor that is read, but for a convolution's parameters.
+  template <class F>
+  void each_read(const F& f) const {
+    for (uint32_t v : {x, other})
+      if (v != PG_VALUE_NONE) f(v);
+    for (uint32_t v : parts) f(v);
+  }
   bool has_bias() const { return bias != PG_VALUE_NONE || !norms.empty(); }
   bool sums() const {
     for (const NetPost& p : posts)

@@ -44,12 +44,17 @@ class Builder {
   void add_pool(const NetStep& step, size_t index);
   void add_sum(const NetStep& step, size_t index);
   void add_function(const NetStep& step, size_t index);
+  void add_scale(const NetStep& step, size_t index);
+  void add_join(const NetStep& step, size_t index);
+  NetOrder order_of_parts(const std::vector<uint32_t>& values, size_t index);
   void add_results(size_t index);
 
   // The value in the layout in which it was made, or came.
   Form form_of(uint32_t value, size_t index);
   // The value in another layout: copied where nobody has asked for it before.
   Form form_in(uint32_t value, const Desc& wanted, size_t index);
+  // The value, in rows where it lies in a layout that products do not know.
+  Form form_known(uint32_t value, size_t index);
   // Where a step's result is to lie.
   Form make_form(uint32_t value, const Desc& desc, size_t index);
   // Where a sum's result is to lie, which holds `step.other` before. source: what the sum is added to is made of.
@@ -75,9 +80,7 @@ NetProgram Builder::build() {
   if (std::none_of(net.steps.begin(), net.steps.end(), [](const NetStep& s) { return s.weight != PG_VALUE_NONE; }))
     fail_support("no convolution");
   last_read_.assign(piece_.raw->value_count, 0);
-  for (size_t i = 0; i < net.steps.size(); i++)
-    for (uint32_t v : {net.steps[i].x, net.steps[i].other})
-      if (v != PG_VALUE_NONE) last_read_[v] = i;
+  for (size_t i = 0; i < net.steps.size(); i++) net.steps[i].each_read([&](uint32_t v) { last_read_[v] = i; });
   for (uint32_t i = 0; i < piece_.raw->output_count; i++) last_read_[piece_.raw->outputs[i]] = net.steps.size();
   for (size_t i = 0; i < net.steps.size(); i++) add(net.steps[i], i);
   add_results(net.steps.size());
@@ -94,6 +97,8 @@ void Builder::add(const NetStep& step, size_t index) {
     case NetKind::kPool: return add_pool(step, index);
     case NetKind::kSum: return add_sum(step, index);
     case NetKind::kFunction: return add_function(step, index);
+    case NetKind::kScale: return add_scale(step, index);
+    case NetKind::kJoin: return add_join(step, index);
   }
 }
 
@@ -120,6 +125,11 @@ Form Builder::form_in(uint32_t value, const Desc& wanted, size_t index) {
   add_copy(made, other);
   forms_[value].push_back(other);
   return other;
+}
+
+Form Builder::form_known(uint32_t value, size_t index) {
+  const Form made = form_of(value, index);
+  return NetLayout::of(made.desc) ? made : form_in(value, in_order(made.desc.dims(), NetOrder::kRows), index);
 }
 
 Form Builder::make_form(uint32_t value, const Desc& desc, size_t index) {
@@ -254,6 +264,48 @@ void Builder::add_function(const NetStep& step, size_t index) {
   const Form y = make_form(step.y, pd.dst_desc(), index);
   add_work(dnnl::eltwise_forward(pd), pd.scratchpad_desc(), {{DNNL_ARG_SRC, x.desc}, {DNNL_ARG_DST, y.desc}},
            {x.place, y.place}, one_thread);
+}
+
+void Builder::add_scale(const NetStep& step, size_t index) {
+  const Form x = form_known(step.x, index), factor = form_known(step.other, index);
+  const Form y = make_form(step.y, x.desc, index);
+  NetWork work;
+  work.scale.emplace(*NetLayout::of(x.desc), *NetLayout::of(factor.desc));
+  work.places = {x.place, factor.place, y.place};
+  net_.works.push_back(std::move(work));
+}
+
+// In the order of a part that the net has made, where it is one for all: of blocks that are whole.
+NetOrder Builder::order_of_parts(const std::vector<uint32_t>& values, size_t index) {
+  for (uint32_t v : values) {
+    const auto layout = NetLayout::of(form_of(v, index).desc);
+    if (!layout || layout->order == NetOrder::kRows) continue;
+    auto fills = [&](uint32_t other) { return piece_.value(other).shape[1] % layout->block == 0; };
+    if (layout->order == NetOrder::kPixels || std::all_of(values.begin(), values.end(), fills)) return layout->order;
+  }
+  return NetOrder::kRows;
+}
+
+void Builder::add_join(const NetStep& step, size_t index) {
+  std::vector<uint32_t> values = {step.x};
+  values.insert(values.end(), step.parts.begin(), step.parts.end());
+  const bool one_thread = element_count(piece_.value(step.y)) <= onednn::kSmallWork;
+  onednn::OneThread guard(one_thread);
+  const NetOrder order = order_of_parts(values, index);
+  std::vector<Desc> descs;
+  std::vector<onednn::Step::Argument> arguments;
+  std::vector<NetPlace> places;
+  for (uint32_t v : values) {
+    const Form part = form_in(v, in_order(form_of(v, index).desc.dims(), order), index);
+    arguments.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(places.size()), part.desc});
+    descs.push_back(part.desc), places.push_back(part.place);
+  }
+  const Desc joined = in_order(desc_of(piece_.value(step.y)).dims(), order);
+  const dnnl::concat::primitive_desc pd(joined, 1, descs, onednn::engine(), onednn::user_scratchpad());
+  const Form y = make_form(step.y, joined, index);
+  arguments.push_back({DNNL_ARG_DST, joined});
+  places.push_back(y.place);
+  add_work(dnnl::concat(pd), pd.scratchpad_desc(), std::move(arguments), std::move(places), one_thread);
 }
 
 void Builder::add_results(size_t index) {

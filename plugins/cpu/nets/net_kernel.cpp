@@ -36,6 +36,9 @@ void NetKernel::launch(const pg_launch& launch) {
     for (const NetPlace& place : work.places) addresses.push_back(address(place));
     if (work.copy) {
       work.copy->run(addresses[0], addresses[1], scratchpad);
+    } else if (work.scale) {
+      work.scale->run(static_cast<const float*>(addresses[0]), static_cast<const float*>(addresses[1]),
+                      static_cast<float*>(addresses[2]));
     } else {
       addresses.push_back(scratchpad);
       work.step.run(addresses);

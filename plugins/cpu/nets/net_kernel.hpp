@@ -7,6 +7,7 @@
 
 #include "nets/net_convolution.hpp"
 #include "nets/net_memory.hpp"
+#include "nets/net_scale.hpp"
 #include "onednn/blocked.hpp"
 
 namespace pg::cpu {
@@ -18,10 +19,11 @@ struct NetPlace {
   bool operator==(const NetPlace&) const = default;
 };
 
-// A primitive, or a copy from the first place to the second.
+// A primitive; a copy from the first place to the second; or the first place times the second's numbers.
 struct NetWork {
   onednn::Step step;
   std::optional<onednn::Copy> copy;
+  std::optional<ChannelScale> scale;
   std::vector<NetPlace> places;
   bool one_thread = false;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which nodes of a frozen region nets are made of.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/windows.hpp"
@@ -109,6 +110,31 @@ void read_pool(const KernelCall& call, NetStep& step) {
   if (call.attr<int64_t>("divisor_override") != 0) fail_support("another divisor");
 }
 
+// A number a channel: of each image, or of all.
+bool is_of_channels(const pg_tensor& t, const pg_tensor& x) {
+  if (t.rank != x.rank || t.shape[1] != x.shape[1] || (t.shape[0] != 1 && t.shape[0] != x.shape[0])) return false;
+  return std::all_of(t.shape + 2, t.shape + t.rank, [](int64_t size) { return size == 1; });
+}
+
+void read_product(const pg_node& node, const KernelCall& call, NetStep& step) {
+  step.kind = NetKind::kScale;
+  if (!call.has(1)) fail_support("a number is a factor");
+  need_image(call.in(1));
+  const bool turned = !same_shape(call.in(0), call.out(0));
+  const pg_tensor &x = call.in(turned ? 1 : 0), &factor = call.in(turned ? 0 : 1);
+  if (!same_shape(x, call.out(0)) || !is_of_channels(factor, x)) fail_support("factors are not of channels");
+  step.x = node.inputs[turned ? 1 : 0], step.other = node.inputs[turned ? 0 : 1];
+}
+
+void read_join(const pg_node& node, const KernelCall& call, NetStep& step) {
+  step.kind = NetKind::kJoin;
+  if (call.axis("axis", call.out(0).rank) != 1) fail_support("joined along another axis than channels");
+  for (uint32_t i = 1; i < node.input_count; i++) {
+    need_image(call.in(i));
+    step.parts.push_back(node.inputs[i]);
+  }
+}
+
 }  // namespace
 
 bool has_convolution(const Region& piece) {
@@ -146,6 +172,10 @@ NetStep read_net_step(const Region& region, uint32_t n) {
     need_image(call.in(1));
     if (!same_shape(call.in(0), call.in(1))) fail_support("operands of two shapes");
     step.other = node.inputs[1];
+  } else if (call.is("mul")) {
+    read_product(node, call, step);
+  } else if (call.is("cat")) {
+    read_join(node, call, step);
   } else {
     step.kind = NetKind::kFunction;
     if (node.input_count != 1) fail_support("not an operator of nets");
@@ -161,9 +191,11 @@ std::vector<uint8_t> find_net_nodes(const Region& region) {
   for (uint32_t n = 0; n < region.node_count(); n++) {
     try {
       const NetStep step = read_net_step(region, n);
+      bool follows = false;
+      step.each_read([&](uint32_t v) { follows |= made[v] != 0; });
       if (step.weight != PG_VALUE_NONE) {
         describe_net_convolution(step);  // or there is none
-      } else if (!made[step.x] && (step.other == PG_VALUE_NONE || !made[step.other])) {
+      } else if (!follows) {
         continue;
       }
       found[n] = 1;

@@ -275,20 +275,93 @@ test("nets: pooling, means, and norms that are not behind a convolution", functi
         images(1, 3, 9, 9), "a norm in front")
 end)
 
-test("nets: concatenation and transposed convolutions end a net", function(t)
+test("nets: joined channels: whole blocks, ragged ones, arguments among them, results that are read again", function(t)
   begin(t)
-  local a, b = nn.Conv2d { 3, 8, 3, padding = 1 }:eval(), nn.Conv2d { 3, 4, 1 }:eval()
-  local norm, c = stir(nn.BatchNorm2d { 12 }), nn.Conv2d { 12, 6, 3 }:eval()
-  check(t, function(x) return c(norm(pg.cat({ a(x):relu(), b(x) }, 2)):relu()):relu() end, images(1, 3, 9, 9), "cat")
+  local function conv(from, to, size) return stir(nn.Conv2d { from, to, size, padding = (size - 1) / 2 }) end
+  for _, channels in ipairs { { 16, 16 }, { 8, 4 }, { 32, 16, 48 }, { 16, 5 }, { 1, 1, 1 }, { 8, 24 } } do
+    local parts, sum = {}, 0
+    for i, c in ipairs(channels) do parts[i], sum = conv(3, c, 2 * (i % 2) + 1), sum + c end
+    local norm, behind = stir(nn.BatchNorm2d { sum }), conv(sum, 6, 3)
+    local f = check(t, function(x)
+      local list = {}
+      for i, part in ipairs(parts) do list[i] = part(x):relu() end
+      return behind(norm(pg.cat(list, 2)):relu()):relu()
+    end, images(2, 3, 9, 7), table.concat(channels, ", "))
+    t.equal({ #net_of(f), net_of(f)[1].functions }, { 1, #channels + 2 }, table.concat(channels, ", "))
+  end
+  local a, b, c = conv(16, 16, 3), conv(32, 16, 3), conv(48, 16, 1)
+  local f = check(t, function(x) -- each layer reads all before it
+    local y = a(x):relu()
+    local z = pg.cat({ y, b(pg.cat({ x, y }, 2)):relu() }, 2)
+    return c(pg.cat({ z, y }, 2)) + y
+  end, images(1, 16, 10, 10), "dense")
+  t.equal(#net_of(f), 1)
+  check(t, function(x) local y = a(x) return pg.cat({ y, y }, 2) end, images(2, 16, 6, 6), "twice the same")
+  check(t, function(x) local y = a(x) return pg.cat({ y, x }, 2), y end, images(2, 16, 6, 6), "as a result")
+  check(t, function(x) return b(pg.cat({ a(x), x:transpose(3, 4) }, 2)) end, images(1, 16, 6, 6), "turned")
+  for _, axis in ipairs { 1, 3, 4 } do
+    check(t, function(x) return c(pg.cat({ pg.cat({ b(pg.cat({ a(x), x }, 2)), a(x) }, axis),
+                                           pg.cat({ x, x }, axis), pg.cat({ x, x }, axis) }, 2)) end,
+          images(1, 16, 6, 6), "axis " .. axis)
+  end
+  local line = stir(nn.Sequential { nn.Conv1d { 4, 16, 3, padding = 1 }, nn.ReLU {} })
+  check(t, function(x) return pg.cat({ line(x), line(x):sigmoid() }, 2) end, images(2, 4, 30), "sequences")
+  local last = stir(nn.Conv2d { 3, 8, 3 }):to { memory_format = "channels_last" }
+  check(t, function(x) return pg.cat({ last(x):relu(), last(x) }, 2) end, function()
+    return pg.randn { 2, 3, 10, 11 }:to { memory_format = "channels_last" }
+  end, "channels-last")
+end)
+
+test("nets: channels times a number each, of each image or of all", function(t)
+  begin(t)
+  for _, channels in ipairs { 16, 24, 7, 40 } do
+    for _, n in ipairs { 1, 3 } do
+      local conv = stir(nn.Sequential { nn.Conv2d { 3, channels, 3 }, nn.BatchNorm2d { channels }, nn.ReLU {} })
+      local squeeze, excite = stir(nn.Conv2d { channels, 4, 1 }), stir(nn.Conv2d { 4, channels, 1 })
+      local behind = stir(nn.Conv2d { channels, channels, 3, padding = 1 })
+      local what = ("%d channels, %d images"):format(channels, n)
+      local f = check(t, function(x)
+        local y = conv(x)
+        local s = excite(squeeze(y:mean({ 3, 4 }, true)):relu()):sigmoid()
+        return (behind(y * s) + y):relu()
+      end, images(n, 3, 11, 9), what)
+      t.equal({ #net_of(f), net_of(f)[1].sums }, { 1, 1 }, what)
+      local scale = pg.rand { 1, channels, 1, 1 }
+      check(t, function(x) return behind(scale * conv(x)) end, images(n, 3, 11, 9), what .. ", of all")
+      local linear = nn.Linear { channels, channels }
+      check(t, function(x)
+        local y = conv(x)
+        return y * linear(y:mean { 3, 4 }):sigmoid():reshape(n, channels, 1, 1) + y
+      end, images(n, 3, 11, 9), what .. ", from outside")
+    end
+  end
+  local conv = stir(nn.Conv2d { 3, 8, 3, padding = 1 })
+  check(t, function(x) local y = conv(x) return y * y:mean({ 2 }, true) end, images(2, 3, 8, 8), "a number a pixel")
+  check(t, function(x) local y = conv(x) return y * y:sigmoid() * 2 end, images(2, 3, 8, 8), "a number an element")
+  check(t, function(x) return conv(x) * x:mean({ 2, 3, 4 }, true) end, images(2, 3, 8, 8), "a number an image")
+  local wide = stir(nn.Conv2d { 3, 32, 3, padding = 1 })
+  check(t, function(x) local y = wide(x) return y * y:mean({ 3, 4 }, true):sigmoid() end, images(1, 3, 64, 64),
+        "on threads")
+  local line = stir(nn.Conv1d { 4, 16, 3 })
+  check(t, function(x) local y = line(x) return y * y:mean({ 3 }, true):sigmoid() end, images(2, 4, 14), "sequences")
+  local last = stir(nn.Conv2d { 3, 8, 3 }):to { memory_format = "channels_last" }
+  check(t, function(x) local y = last(x) return y * y:mean({ 3, 4 }, true):sigmoid() end, function()
+    return pg.randn { 2, 3, 10, 11 }:to { memory_format = "channels_last" }
+  end, "channels-last")
+end)
+
+test("nets: transposed convolutions end a net", function(t)
+  begin(t)
   local up = stir(nn.Sequential { nn.Conv2d { 3, 8, 3 }, nn.ReLU {}, nn.ConvTranspose2d { 8, 4, 3, stride = 2 },
                                   nn.BatchNorm2d { 4 }, nn.ReLU {} })
   local f = check(t, function(x) return up(x) end, images(1, 3, 8, 8), "transposed")
   for _, net in ipairs(net_of(f)) do t.equal(net.norms, 0) end
-  check(t, function(x)
-    local y = a(x)
-    local s = y:mean({ 3, 4 }, true):sigmoid()
-    return a(x) * s + y:relu()
-  end, images(1, 3, 9, 9), "weighed channels")
+  local down, behind = stir(nn.Conv2d { 3, 16, 3, padding = 1 }), stir(nn.Conv2d { 32, 4, 3, padding = 1 })
+  local rise = stir(nn.ConvTranspose2d { 16, 16, 2, stride = 2 })
+  check(t, function(x) -- what comes from outside is joined to what the net has made
+    local y = down(x):relu()
+    return behind(pg.cat({ y, rise(pg.max_pool2d(y, { kernel = 2 })) }, 2)):relu()
+  end, images(1, 3, 12, 12), "down and up")
 end)
 
 test("nets: what stays as it is: training, other dtypes, layout=false, deterministic, weights that are arguments",
