@@ -365,34 +365,35 @@ PGC_API int32_t pgc_dist_gather(int64_t group, pgc_tensor *tensor, pgc_tensor *o
 PGC_API int32_t pgc_dist_begin_send(int64_t group, pgc_tensor *tensor, int32_t peer, int32_t tag, uint64_t *number);
 PGC_API int32_t pgc_dist_look(uint64_t number, int32_t *over);
 PGC_API int32_t pgc_dist_finish(uint64_t number);
-/* Sums gradients of parameters over a group, in buckets, which start while a backward pass computes the others. `among`:
- * the group; `gradients`: another one of the same ranks, whose calls come between others' at any time. `scale`: the operator
- * "mul". */
+/* Sums gradients of parameters over members, in buckets, which start while a backward pass computes the others. Members
+ * are the processes of a group, where `members` is 1: `among`, and `gradients`, another group of the same ranks, whose
+ * calls come between others' at any time. Or they are `members` devices of this process, which have an engine
+ * (pgc_dist_device_group): params are then those of the first one, of the second, ..., `count` each. `scale`: the
+ * operator "mul". */
 typedef struct pgc_reducer pgc_reducer;
 typedef struct pgc_reducer_options {
   int64_t among, gradients;
   uint64_t first, others, direct; /* most bytes of the first bucket and of others; least of a gradient that is in none */
   uint32_t scale;
   int32_t overlaps; /* 0: nothing starts before pgc_reducer_sum */
+  uint32_t members;
 } pgc_reducer_options;
 PGC_API int32_t pgc_reducer_create(const pgc_reducer_options *options, pgc_tensor *const *params, uint32_t count,
                                    pgc_reducer **output);
 PGC_API void pgc_reducer_release(pgc_reducer *reducer);
-/* on: gradients that come from now on count `weight`, and may be sent. Else none are. */
-PGC_API void pgc_reducer_send(pgc_reducer *reducer, int32_t on, double weight);
-/* Gradients, times this process's weight, become the sums over all; called by all. One that some processes lack counts as
- * zero there; one that all lack stays so. any[i]: whether some process has the i-th; the same memory until the release. */
-PGC_API int32_t pgc_reducer_sum(pgc_reducer *reducer, double weight, const uint8_t **any);
+/* Gradients that come from now on count `weights`, by member of this process, and may be sent; NULL: none are. */
+PGC_API void pgc_reducer_send(pgc_reducer *reducer, const double *weights);
+/* Gradients, times the weights of this process's members, become the sums over all: those of all members, or with `to_all`
+ * 0 the first one's. Called by all. One that some members lack counts as zero there; one that all lack stays so. any[i]:
+ * whether some member has the i-th; the same memory until the release. */
+PGC_API int32_t pgc_reducer_sum(pgc_reducer *reducer, const double *weights, int32_t to_all, const uint8_t **any);
 /* Buckets that have started since the last sum, and those that had before it. */
 PGC_API void pgc_reducer_count(const pgc_reducer *reducer, uint32_t *started, uint32_t *early);
-/* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
 /* Gives the memory of a tensor, and of all that share it, back to the allocator; and takes memory for it again, whose
  * contents the caller brings. In between what reads it fails. */
 PGC_API int32_t pgc_drop_memory(pgc_tensor *tensor);
 PGC_API int32_t pgc_renew_memory(pgc_tensor *tensor);
-/* Who uses the tensor on other streams waits for what the stream that wrote it last has done with it until now, and not
- * for what that stream does behind it. on = 0: as if that had not been said. Nothing on devices without streams. */
-PGC_API int32_t pgc_mark_done(pgc_tensor *tensor, int32_t on);
+/* Seconds that calls between processes may take, from now on; 0: any time. *old may be NULL. */
 PGC_API int32_t pgc_dist_set_deadline(double seconds, double *old);
 /* The group of these devices of this process, by member: *group is 0 where no engine serves them (a plugin with
  * pg.device_collectives), and what on_devices takes. */

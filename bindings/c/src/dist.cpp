@@ -175,13 +175,6 @@ int32_t pgc_renew_memory(pgc_tensor* tensor) {
   });
 }
 
-int32_t pgc_mark_done(pgc_tensor* tensor, int32_t on) {
-  return run("mark_done", [&] {
-    settle(tensor);
-    if (Tensor& x = eager(tensor, "t"); x.storage) mark_done(*x.storage, on != 0);
-  });
-}
-
 int32_t pgc_dist_set_deadline(double seconds, double* old) {
   return run("dist.deadline", [&] {
     const double before = set_deadline(seconds);

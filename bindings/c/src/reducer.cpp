@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of gradients over processes.
+// Sums of gradients over replicas.
 #include "reduce/reducer.hpp"
 
 #include <cstring>
@@ -32,31 +32,44 @@ Reducer::Scale scaled_by(const Op& op) {
   };
 }
 
+std::unique_ptr<Wire> wire_of(const pgc_reducer_options& options, const Members& members) {
+  if (members.size() == 1) return make_wire(find_group(options.among), find_group(options.gradients));
+  std::vector<Device*> devices;
+  for (const std::vector<TensorRef>& params : members)
+    if (!params.empty()) devices.push_back(params[0]->device);
+  return make_device_wire(std::move(devices));
+}
+
 }  // namespace
 
 int32_t pgc_reducer_create(const pgc_reducer_options* options, pgc_tensor* const* params, uint32_t count,
                            pgc_reducer** output) {
   return run("all_reduce", [&] {
     settle();
-    std::vector<TensorRef> list;
-    for (uint32_t i = 0; i < count; i++) list.push_back(TensorRef::share(&eager(params[i], "a parameter")));
-    *output = reinterpret_cast<pgc_reducer*>(new Reducer(
-        make_wire(find_group(options->among), find_group(options->gradients)), std::move(list),
-        {options->first, options->others, options->direct}, options->overlaps != 0, scaled_by(op(options->scale))));
+    if (options->members == 0) pg::fail_argument("a reducer has a member");
+    Members members(options->members);
+    for (uint32_t i = 0; i < options->members * count; i++)
+      members[i / count].push_back(TensorRef::share(&eager(params[i], "a parameter")));
+    std::unique_ptr<Wire> wire = wire_of(*options, members);
+    *output = reinterpret_cast<pgc_reducer*>(new Reducer(std::move(wire), std::move(members),
+                                                         {options->first, options->others, options->direct},
+                                                         options->overlaps != 0, scaled_by(op(options->scale))));
   });
 }
 
 void pgc_reducer_release(pgc_reducer* reducer) { delete get(reducer); }
 
-void pgc_reducer_send(pgc_reducer* reducer, int32_t on, double weight) {
-  get(reducer)->set_sending(on != 0 ? std::optional(weight) : std::nullopt);
+void pgc_reducer_send(pgc_reducer* reducer, const double* weights) {
+  Reducer& r = *get(reducer);
+  r.set_sending(weights != nullptr ? std::optional(Reducer::Weights(weights, weights + r.members())) : std::nullopt);
 }
 
-int32_t pgc_reducer_sum(pgc_reducer* reducer, double weight, const uint8_t** any) {
+int32_t pgc_reducer_sum(pgc_reducer* reducer, const double* weights, int32_t to_all, const uint8_t** any) {
   return run("all_reduce", [&] {
     settle();
-    get(reducer)->sum(weight);
-    *any = get(reducer)->any().data();
+    Reducer& r = *get(reducer);
+    r.sum(Reducer::Weights(weights, weights + r.members()), to_all != 0);
+    *any = r.any().data();
   });
 }
 

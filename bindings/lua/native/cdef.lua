@@ -150,16 +150,16 @@ typedef struct pgc_reducer_options {
   uint64_t first, others, direct;
   uint32_t scale;
   int32_t overlaps;
+  uint32_t members;
 } pgc_reducer_options;
 int32_t pgc_reducer_create(const pgc_reducer_options *options, pgc_tensor *const *params, uint32_t count,
                            pgc_reducer **output);
 void pgc_reducer_release(pgc_reducer *reducer);
-void pgc_reducer_send(pgc_reducer *reducer, int32_t on, double weight);
-int32_t pgc_reducer_sum(pgc_reducer *reducer, double weight, const uint8_t **any);
+void pgc_reducer_send(pgc_reducer *reducer, const double *weights);
+int32_t pgc_reducer_sum(pgc_reducer *reducer, const double *weights, int32_t to_all, const uint8_t **any);
 void pgc_reducer_count(const pgc_reducer *reducer, uint32_t *started, uint32_t *early);
 int32_t pgc_drop_memory(pgc_tensor *tensor);
 int32_t pgc_renew_memory(pgc_tensor *tensor);
-int32_t pgc_mark_done(pgc_tensor *tensor, int32_t on);
 int32_t pgc_dist_set_deadline(double seconds, double *old);
 int32_t pgc_dist_device_group(const int32_t *devices, uint32_t count, int64_t *group);
 int32_t pgc_dist_on_devices(int64_t group, uint32_t kind, uint32_t reduction, int32_t root, uint32_t rows,

@@ -94,13 +94,6 @@ function M.renew_memory(t)
   check(rc, "renew_memory")
 end
 
----Who uses t on other streams waits for what its own has done with it until now, and for nothing behind that; with
----on=false no more.
-function M.mark_done(t, on)
-  tensor.check_open(t, "mark_done")
-  check(C.pgc_mark_done(t.ptr, on == false and 0 or 1), "mark_done")
-end
-
 -- PG_COLLECTIVE_* and PG_REDUCE_*.
 local KINDS = { all_reduce = 2, reduce = 3, broadcast = 4, all_gather = 5 }
 local REDUCTIONS = { sum = 0, mean = 1, max = 2, min = 3 }
@@ -140,32 +133,42 @@ function M.finish(begun) check(C.pgc_dist_finish(begun), "all_reduce") end
 
 local any_p, started, early = ffi.new("const uint8_t *[1]"), ffi.new("uint32_t[1]"), ffi.new("uint32_t[1]")
 
----Sums gradients of these parameters over a group: `options` as of pgc_reducer_options, of which `scale` is filled in.
----Lives as long as somebody has it.
+---Sums gradients over members: `options` as of pgc_reducer_options, of which `scale` and `members` are filled in. Lives
+---as long as somebody has it.
 ---@param options table
-function M.reducer(options, params)
-  local list = ffi.new("pgc_tensor *[?]", math.max(#params, 1))
-  for i, p in ipairs(params) do list[i - 1] = handles.pointer(p, "all_reduce") end
+---@param lists perigee.Tensor[][] the parameters of each member of this process
+function M.reducer(options, lists)
+  local count, list = #lists[1], ffi.new("pgc_tensor *[?]", math.max(#lists * #lists[1], 1))
+  for k, params in ipairs(lists) do
+    for i, p in ipairs(params) do list[(k - 1) * count + i - 1] = handles.pointer(p, "all_reduce") end
+  end
   local asked = ffi.new("pgc_reducer_options", { among = options.among, gradients = options.gradients,
                                                  first = options.first, others = options.others,
-                                                 direct = options.direct, overlaps = options.overlaps and 1 or 0 })
+                                                 direct = options.direct, overlaps = options.overlaps and 1 or 0,
+                                                 members = #lists })
   local scale = ffi.new("uint32_t[1]")
   check(C.pgc_find_op("mul", scale), "all_reduce")
   asked.scale = scale[0]
   local made = ffi.new("pgc_reducer *[1]")
-  check(C.pgc_reducer_create(asked, list, #params, made), "all_reduce")
+  check(C.pgc_reducer_create(asked, list, count, made), "all_reduce")
   return ffi.gc(made[0], C.pgc_reducer_release)
 end
 
----Gradients that come from now on count `weight` and may be sent; nil: none are.
-function M.reducer_send(reducer, weight) C.pgc_reducer_send(reducer, weight and 1 or 0, weight or 0) end
+---Gradients that come from now on count so much, by member of this process, and may be sent; nil: none are.
+---@param weights number[]?
+function M.reducer_send(reducer, weights)
+  C.pgc_reducer_send(reducer, weights and ffi.new("double[?]", #weights, weights) or nil)
+end
 
----Sums; answers which parameters some process has a gradient of, as bytes from 0, which stay the reducer's.
-function M.reducer_sum(reducer, weight)
-  local rc = C.pgc_reducer_sum(reducer, weight, any_p)
+---Sums; answers which parameters some member has a gradient of, as bytes from 0, which stay the reducer's.
+---@param weights number[]
+---@param to_all boolean or the first member gets the sums alone
+function M.reducer_sum(reducer, weights, to_all)
+  local each = ffi.new("double[?]", #weights, weights)
+  local rc = C.pgc_reducer_sum(reducer, each, to_all and 1 or 0, any_p)
   if rc == RETRY then
     operators.make_room()
-    rc = C.pgc_reducer_sum(reducer, weight, any_p)
+    rc = C.pgc_reducer_sum(reducer, each, to_all and 1 or 0, any_p)
   end
   check(rc, "all_reduce")
   return any_p[0]

@@ -48,18 +48,20 @@ void take_direct(BucketLayout& layout, const std::vector<TensorRef>& params, uin
 }
 
 // What lies between parts is summed too, and is nobody's.
-void clear_gaps(Bucket& bucket, const std::vector<TensorRef>& params) {
-  if (!at_rest(*bucket.device)) return fill_with_zeros(*bucket.flat);
-  char* memory = memory_of(*bucket.flat);
+void clear_gaps(const Bucket& bucket, Share& share, const std::vector<TensorRef>& params) {
+  const bool rests = at_rest(*share.flat->device);
   for (size_t n = 0; n < bucket.index.size(); n++) {
-    const int64_t bytes = params[bucket.index[n]]->meta->bytes;
-    std::memset(memory + bucket.offsets[n] + bytes, 0, static_cast<size_t>(aligned(bytes) - bytes));
+    const int64_t bytes = params[bucket.index[n]]->meta->bytes, gap = aligned(bytes) - bytes;
+    if (gap == 0) continue;
+    if (!rests) return fill_with_zeros(*share.flat);
+    std::memset(memory_of(*share.flat) + bucket.offsets[n] + bytes, 0, static_cast<size_t>(gap));
   }
 }
 
 }  // namespace
 
-BucketLayout lay_out(const std::vector<TensorRef>& params, const std::vector<uint8_t>& any, const BucketSizes& sizes) {
+BucketLayout lay_out(const Members& members, const std::vector<uint8_t>& any, const BucketSizes& sizes) {
+  const std::vector<TensorRef>& params = members[0];
   BucketLayout layout;
   struct Open {
     size_t place;
@@ -82,26 +84,29 @@ BucketLayout lay_out(const std::vector<TensorRef>& params, const std::vector<uin
     add(layout.buckets[found->place], i, *p.meta);
   }
   take_direct(layout, params, sizes.direct);
-  for (Bucket& bucket : layout.buckets) forget_step(bucket);
+  for (Bucket& bucket : layout.buckets) {
+    bucket.shares.resize(members.size());
+    forget_step(bucket);
+  }
   return layout;
 }
 
-void open_bucket(Bucket& bucket, const std::vector<TensorRef>& params) {
-  if (bucket.flat) return;
+void open_share(Bucket& bucket, size_t member, const std::vector<TensorRef>& params) {
+  Share& share = bucket.shares[member];
+  if (share.flat) return;
+  Device* device = params[bucket.index[0]]->device;
   const int64_t count = bucket.extent / pg::dtype_bytes(bucket.dtype);
-  bucket.flat = make_dense(*bucket.device, intern_meta(bucket.dtype, 1, &count), "all_reduce");
+  share.flat = make_dense(*device, intern_meta(bucket.dtype, 1, &count), "all_reduce");
   for (size_t n = 0; n < bucket.index.size(); n++)
-    bucket.parts.push_back(make_tensor(dense_meta(*params[bucket.index[n]]->meta, bucket.dtype), bucket.flat->storage,
-                                       bucket.offsets[n], bucket.device));
-  clear_gaps(bucket, params);
+    share.parts.push_back(make_tensor(dense_meta(*params[bucket.index[n]]->meta, bucket.dtype), share.flat->storage,
+                                      bucket.offsets[n], device));
+  clear_gaps(bucket, share, params);
 }
 
 void forget_step(Bucket& bucket) {
-  bucket.flat = nullptr;
-  bucket.parts.clear();
-  bucket.waiting = static_cast<uint32_t>(bucket.index.size());
+  for (Share& share : bucket.shares) share = {nullptr, {}, static_cast<uint32_t>(bucket.index.size()), false};
   bucket.request = 0;
-  bucket.scaled = bucket.over = false;
+  bucket.over = false;
 }
 
 void fill_with_zeros(Tensor& x) {

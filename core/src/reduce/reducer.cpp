@@ -2,6 +2,7 @@
 #include "reduce/reducer.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/ambient.hpp"
 #include "builder/builder.hpp"
@@ -14,24 +15,32 @@ bool is_leaf(const Tensor& x) { return x.node && x.node->kind == NodeKind::leaf;
 
 }  // namespace
 
-Reducer::Reducer(std::unique_ptr<Wire> wire, std::vector<TensorRef> params, const BucketSizes& sizes, bool overlaps,
-                 Scale scale)
+Reducer::Reducer(std::unique_ptr<Wire> wire, Members members, const BucketSizes& sizes, bool overlaps, Scale scale)
     : wire_(std::move(wire)),
-      params_(std::move(params)),
+      members_(std::move(members)),
+      count_(members_[0].size()),
       sizes_(sizes),
       overlaps_(overlaps),
       scale_(std::move(scale)),
-      places_(params_.size()) {}
+      places_(members_.size() * count_) {
+  if (members_.size() > 1) sizes_.direct = std::numeric_limits<uint64_t>::max();
+}
 
 Reducer::~Reducer() {
   end_listening();
-  for (Bucket& bucket : layout_.buckets)
-    if (bucket.request != 0) wire_->abandon(bucket.request, std::move(bucket.flat));
-  for (Direct& one : direct_)
-    if (one.request != 0) wire_->abandon(one.request, std::move(one.flat));
+  abandon();
 }
 
 // ---- while a pass runs ----
+
+// What is left of a run that has failed stays away from this one's streams.
+void Reducer::set_sending(std::optional<Weights> weights) {
+  sending_ = std::move(weights);
+  if (!sending_) return;
+  for (Bucket& bucket : layout_.buckets)
+    for (Share& share : bucket.shares)
+      if (share.flat) mark_done(*share.flat->storage, false);
+}
 
 void Reducer::arrived(uint32_t number, Tensor& gradient, Tensor* own) {
   Place& place = places_[number];
@@ -40,16 +49,19 @@ void Reducer::arrived(uint32_t number, Tensor& gradient, Tensor* own) {
     stale_ |= place.sent;
     return;
   }
+  const size_t member = number / count_;
   Bucket& bucket = layout_.buckets[static_cast<size_t>(place.bucket)];
-  open_bucket(bucket, params_);
+  Share& share = bucket.shares[member];
+  Scoped<uint32_t> beside(ambient().stream, wire_->filling_stream(ambient().stream));
+  open_share(bucket, member, members_[member]);
   TensorRef whole = TensorRef::share(&gradient);
   if (own != nullptr) whole = call1(role_op(Role::accumulate), {own, &gradient});
-  copy_elements(*bucket.parts[static_cast<size_t>(place.part)], *whole);
-  if (sent_ && *sent_ != *sending_) stale_ = true;
+  copy_elements(*share.parts[static_cast<size_t>(place.part)], *whole);
+  if (!sent_) sent_ = sending_;
+  stale_ |= *sent_ != *sending_;
   place.sent = true;
   place.storage = nullptr;
-  sent_ = sending_;
-  bucket.waiting--;
+  if (--share.waiting == 0) close(share, (*sent_)[member], is_mean(*sent_));
   start_full();
   keep_going();
 }
@@ -63,19 +75,31 @@ void Reducer::collected(uint32_t number, Tensor& gradient) {
 
 // Of two processes that count the same, the engine's mean has the bits that the sum of halves has, and halves nothing
 // before.
-void Reducer::begin(Tensor& flat, bool& scaled, uint64_t& request, double weight, bool mean) {
-  const bool beside = wire_->runs_beside(*flat.device);
-  if (!scaled && weight != 1 && !(beside && mean)) scale_(flat, weight);
+void Reducer::weigh(Tensor& flat, bool& scaled, double weight, bool mean) {
+  if (!scaled && weight != 1 && !(mean && wire_->runs_beside(*flat.device))) scale_(flat, weight);
   scaled = true;
-  if (beside) request = wire_->begin(flat, mean);
+}
+
+void Reducer::close(Share& share, double weight, bool mean) {
+  weigh(*share.flat, share.scaled, weight, mean);
+  wire_->filled(*share.flat);
+}
+
+void Reducer::start(Bucket& bucket, bool mean) {
+  if (!wire_->runs_beside(*bucket.device)) return;
+  Row row;
+  for (Share& share : bucket.shares) row.push_back(share.flat.get());
+  bucket.request = wire_->begin(row, {mean, to_all_});
 }
 
 // Starts the buckets that are full, in their order. Where the engine computes nothing beside, they wait for the step.
 void Reducer::start_full() {
   for (; started_ < layout_.buckets.size(); started_++) {
     Bucket& bucket = layout_.buckets[started_];
-    if (bucket.waiting > 0 || !wire_->runs_beside(*bucket.device)) return;
-    begin(*bucket.flat, bucket.scaled, bucket.request, *sent_, is_mean(*sent_));
+    for (const Share& share : bucket.shares)
+      if (share.waiting > 0) return;
+    if (!wire_->runs_beside(*bucket.device)) return;
+    start(bucket, is_mean(*sent_));
   }
 }
 
@@ -90,30 +114,21 @@ void Reducer::keep_going() {
 
 // ---- before a step ----
 
-void Reducer::sum(double weight) {
+void Reducer::sum(const Weights& weights, bool to_all) {
   Scoped<bool> plain(ambient().grad_enabled, false);
   Scoped<const Autocast*> as_given(ambient().autocast, nullptr);
-  if (!agreed_) agree(weight);
-  if (agreed_->again) {
-    discard();
-    make_buckets();
-    agreed_->again = false;
+  try {
+    if (!agreed_) agree(weights, to_all);
+    sum_agreed(weights);
+  } catch (const pg::Error& error) {
+    if (error.code != PG_E_OUT_OF_MEMORY) {
+      abandon();
+      forget();
+      for (Place& place : places_) place.seen = 0;
+      agreed_ = std::nullopt;
+    }
+    throw;
   }
-  // All memory first: what has begun cannot be taken back.
-  for (Bucket& bucket : layout_.buckets) open_bucket(bucket, params_);
-  open_direct();
-  for (; started_ < layout_.buckets.size(); started_++) {
-    Bucket& bucket = layout_.buckets[started_];
-    if (!bucket.scaled) fill(bucket);
-    begin(*bucket.flat, bucket.scaled, bucket.request, weight, agreed_->mean);
-  }
-  for (Direct& one : direct_)
-    if (one.request == 0) begin(*one.flat, one.scaled, one.request, weight, agreed_->mean);
-  for (Bucket& bucket : layout_.buckets) {
-    finish(bucket);
-    hand_out(bucket);
-  }
-  end_direct();
   for (Place& place : places_) {
     place.expected = place.seen;
     place.seen = 0;
@@ -122,12 +137,47 @@ void Reducer::sum(double weight) {
   agreed_ = std::nullopt;
 }
 
+void Reducer::sum_agreed(const Weights& weights) {
+  if (agreed_->again) {
+    discard();
+    make_buckets();
+    agreed_->again = false;
+  }
+  // All memory first: what has begun cannot be taken back.
+  open_shares(layout_.buckets.size());
+  open_direct();
+  for (; started_ < layout_.buckets.size(); started_++) {
+    Bucket& bucket = layout_.buckets[started_];
+    for (size_t member = 0; member < members_.size(); member++) {
+      Share& share = bucket.shares[member];
+      if (share.scaled) continue;
+      Scoped<uint32_t> beside(ambient().stream, wire_->filling_stream(ambient().stream));
+      fill(bucket, member);
+      close(share, weights[member], agreed_->mean);
+    }
+    start(bucket, agreed_->mean);
+  }
+  for (Direct& one : direct_) {
+    if (one.request != 0) continue;
+    weigh(*one.flat, one.scaled, weights[0], agreed_->mean);
+    if (wire_->runs_beside(*one.flat->device)) one.request = wire_->begin({one.flat.get()}, {agreed_->mean, true});
+  }
+  for (Bucket& bucket : layout_.buckets) {
+    finish(bucket);
+    hand_out(bucket);
+  }
+  end_direct();
+}
+
 // Most steps are as the one before, for all of them: then there is one exchange.
-void Reducer::agree(double weight) {
-  std::vector<uint8_t> here(params_.size());
-  for (uint32_t i = 0; i < params_.size(); i++) here[i] = gradient(i) != nullptr && *gradient(i) ? 1 : 0;
-  const bool mean = is_mean(weight);
-  if ((sent_ && *sent_ != weight) || has_moved() || has_changed()) stale_ = true;
+void Reducer::agree(const Weights& weights, bool to_all) {
+  std::vector<uint8_t> here(count_);
+  for (size_t place = 0; place < places_.size(); place++)
+    if (gradient(place) != nullptr && *gradient(place)) here[place % count_] = 1;
+  const bool mean = is_mean(weights);
+  if ((sent_ && *sent_ != weights) || (started_ > 0 && to_all != to_all_) || has_moved() || has_changed())
+    stale_ = true;
+  to_all_ = to_all;
   int32_t said[5] = {here != here_, stale_, static_cast<int32_t>(started_), mean, !mean};
   wire_->largest(said, 5);
   std::vector<uint8_t> any = any_;
@@ -142,11 +192,19 @@ void Reducer::agree(double weight) {
   agreed_ = Agreed{std::move(any), again, static_cast<uint32_t>(said[2]), mean && !mixed};
 }
 
+// Memory of the first so many buckets, of the stream that fills them: it waits for no other one's work.
+void Reducer::open_shares(size_t count) {
+  Scoped<uint32_t> beside(ambient().stream, wire_->filling_stream(ambient().stream));
+  for (size_t b = 0; b < count; b++)
+    for (size_t member = 0; member < members_.size(); member++)
+      open_share(layout_.buckets[b], member, members_[member]);
+}
+
 // Whether a parameter has become another tensor than its bucket was made for.
 bool Reducer::has_moved() const {
   for (size_t i = 0; i < places_.size(); i++) {
     const Place& place = places_[i];
-    const Tensor& p = *params_[i];
+    const Tensor& p = param(i);
     if (place.bucket < 0 || (p.meta.get() == place.meta.get() && p.device == place.device)) continue;
     if (p.device != place.device || p.meta->dtype != place.meta->dtype || !same_shape(*p.meta, *place.meta))
       return true;
@@ -169,24 +227,23 @@ bool Reducer::has_changed() const {
 // Starts and ends what some process has started, for nothing.
 void Reducer::discard() {
   const uint32_t count = std::min<uint32_t>(agreed_->started, static_cast<uint32_t>(layout_.buckets.size()));
-  for (uint32_t b = started_; b < count; b++) open_bucket(layout_.buckets[b], params_);
-  for (; started_ < count; started_++) {
-    Bucket& bucket = layout_.buckets[started_];
-    bucket.request = wire_->begin(*bucket.flat, agreed_->mean);
-  }
+  open_shares(count);
+  for (; started_ < count; started_++) start(layout_.buckets[started_], agreed_->mean);
   for (uint32_t b = 0; b < count; b++) finish(layout_.buckets[b]);
 }
 
 void Reducer::make_buckets() {
   any_ = agreed_->any;
-  layout_ = lay_out(params_, any_, sizes_);
+  layout_ = lay_out(members_, any_, sizes_);
   for (Place& place : places_) place.bucket = place.part = -1;
   for (size_t b = 0; b < layout_.buckets.size(); b++)
-    for (size_t n = 0; n < layout_.buckets[b].index.size(); n++) {
-      const uint32_t i = layout_.buckets[b].index[n];
-      places_[i].bucket = static_cast<int32_t>(b), places_[i].part = static_cast<int32_t>(n);
-      places_[i].meta = params_[i]->meta, places_[i].device = params_[i]->device;
-    }
+    for (size_t n = 0; n < layout_.buckets[b].index.size(); n++)
+      for (size_t member = 0; member < members_.size(); member++) {
+        const uint32_t i = layout_.buckets[b].index[n];
+        Place& place = place_of(member, i);
+        place.bucket = static_cast<int32_t>(b), place.part = static_cast<int32_t>(n);
+        place.meta = members_[member][i]->meta, place.device = members_[member][i]->device;
+      }
   forget();
   listen();
 }
@@ -196,11 +253,11 @@ void Reducer::listen() {
   end_listening();
   const size_t count = layout_.buckets.size() + (layout_.direct.empty() ? 0 : 1);
   if (!overlaps_ || count < 2) return;
-  for (uint32_t i = 0; i < params_.size(); i++) {
+  for (uint32_t i = 0; i < places_.size(); i++) {
     Place& place = places_[i];
-    if (!is_leaf(*params_[i])) continue;
+    if (!is_leaf(param(i))) continue;
     if (place.seen == 0) place.seen = *gradient(i) ? 1 : 0;
-    place.leaf = params_[i]->node;
+    place.leaf = param(i).node;
     listen_to(*place.leaf, *this, i);
   }
 }
@@ -216,7 +273,7 @@ void Reducer::end_listening() {
 void Reducer::open_direct() {
   for (size_t n = direct_.size(); n < layout_.direct.size(); n++) {
     const uint32_t i = layout_.direct[n];
-    Tensor& p = *params_[i];
+    Tensor& p = param(i);
     TensorRef own = gradient(i) != nullptr ? *gradient(i) : nullptr;
     if (!own) {
       own = make_dense(*p.device, dense_meta(*p.meta, p.meta->dtype), "all_reduce");
@@ -229,14 +286,15 @@ void Reducer::open_direct() {
 }
 
 // What no pass has put into its bucket.
-void Reducer::fill(Bucket& bucket) {
+void Reducer::fill(Bucket& bucket, size_t member) {
   for (size_t n = 0; n < bucket.index.size(); n++) {
-    const uint32_t i = bucket.index[n];
-    if (places_[i].sent) continue;
-    if (const TensorRef* own = gradient(i); own != nullptr && *own) {
-      copy_elements(*bucket.parts[n], **own);
+    const size_t place = member * count_ + bucket.index[n];
+    if (places_[place].sent) continue;
+    Tensor& part = *bucket.shares[member].parts[n];
+    if (const TensorRef* own = gradient(place); own != nullptr && *own) {
+      copy_elements(part, **own);
     } else {
-      fill_with_zeros(*bucket.parts[n]);
+      fill_with_zeros(part);
     }
   }
 }
@@ -247,24 +305,31 @@ void Reducer::finish(Bucket& bucket) {
     wire_->finish(bucket.request);
     bucket.request = 0;
   } else {
-    wire_->sum(*bucket.flat);
+    wire_->sum(*bucket.shares[0].flat);
   }
   bucket.over = true;
 }
 
-// The sums become the gradients: where nobody else has one, by its place, or else by a copy.
 void Reducer::hand_out(Bucket& bucket) {
+  for (size_t member = 0; member < members_.size(); member++)
+    if (member == 0 || to_all_) hand_out(bucket, member);
+}
+
+// The sums become the gradients: where nobody else has one, by its place, or else by a copy.
+void Reducer::hand_out(Bucket& bucket, size_t member) {
+  Share& share = bucket.shares[member];
+  use_on(*share.flat->storage, share.flat->device->synchronous ? 0 : ambient().stream, true);
   for (size_t n = 0; n < bucket.index.size(); n++) {
-    const uint32_t i = bucket.index[n];
-    places_[i].storage = nullptr;
-    TensorRef* place = gradient(i);
+    const size_t number = member * count_ + bucket.index[n];
+    places_[number].storage = nullptr;
+    TensorRef* place = gradient(number);
     if (place == nullptr) continue;
     TensorRef& own = *place;
     const bool alone = own && own->refs.load() == 1 && own->storage->refs.load() == 1 && !own->node && !own->view;
-    if (!own || (alone && own->meta.get() == bucket.parts[n]->meta.get())) {
-      own = std::move(bucket.parts[n]);
+    if (!own || (alone && own->meta.get() == share.parts[n]->meta.get())) {
+      own = std::move(share.parts[n]);
     } else {
-      copy_elements(*own, *bucket.parts[n]);
+      copy_elements(*own, *share.parts[n]);
       raise_version(*own->storage);
     }
   }
@@ -281,6 +346,20 @@ void Reducer::end_direct() {
     if (one.own.get() != one.flat.get()) copy_elements(*one.own, *one.flat);
     raise_version(*one.own->storage);
   }
+  direct_.clear();
+}
+
+// What has begun, and nobody waits for.
+void Reducer::abandon() {
+  for (Bucket& bucket : layout_.buckets) {
+    if (bucket.request == 0) continue;
+    std::vector<TensorRef> row;
+    for (Share& share : bucket.shares) row.push_back(std::move(share.flat));
+    wire_->abandon(bucket.request, std::move(row));
+    bucket.request = 0;
+  }
+  for (Direct& one : direct_)
+    if (one.request != 0) wire_->abandon(one.request, {std::move(one.flat)});
   direct_.clear();
 }
 

@@ -50,16 +50,16 @@ class GroupWire final : public Wire {
 
   int32_t size() const override { return among_.size(); }
   bool runs_beside(const Device& device) const override { return can_begin(device); }
-  uint64_t begin(Tensor& x, bool mean) override { return begin_sum(gradients_, x, mean); }
+  uint64_t begin(const Row& row, const SumKind& kind) override { return begin_sum(gradients_, *row[0], kind.mean); }
   bool look(uint64_t request) override { return look_at_collective(gradients_, request); }
   void finish(uint64_t request) override { finish_collective(gradients_, request); }
   void sum(Tensor& x) override { sum_in_place(gradients_, x); }
   void largest(int32_t* numbers, uint32_t count) override { find_largest(among_, numbers, count); }
 
-  void abandon(uint64_t request, TensorRef x) noexcept override {
+  void abandon(uint64_t request, std::vector<TensorRef> row) noexcept override {
     std::lock_guard guard(abandoned().mutex);
     drop_what_is_over();
-    abandoned().list.push_back({&gradients_, request, std::move(x)});
+    for (TensorRef& x : row) abandoned().list.push_back({&gradients_, request, std::move(x)});
   }
 
  private:

@@ -2,14 +2,16 @@
 -- The strategy of one process with many devices, each of which is one replica. They take turns (lockstep.lua), which
 -- keeps all of them busy where devices are asynchronous.
 --
--- Gradients are summed in the order of devices: by the engine of their type of device (core/docs/decisions/0027) where
--- there is one, while backward computes (device_reducer.lua), else by copies behind it. Each device updates its own
--- parameters where all do the same (updates.lua); else the first one does, and the others copy what it has.
+-- Gradients are summed in the order of devices (device_sums.lua). Each device updates its own parameters where all do
+-- the same (updates.lua); else the first one does, and the others copy what it has.
 
 local native = require "perigee.native"
 local gradients = require "perigee.dist.gradients"
 local lockstep = require "perigee.dist.lockstep"
-local new_reducer = require "perigee.dist.device_reducer"
+local new_fit = require "perigee.dist.device_fit"
+local sums = require "perigee.dist.device_sums"
+local turns = require "perigee.dist.device_turns"
+local values_of = require "perigee.dist.device_values"
 local new_twins = require "perigee.dist.twins"
 local new_updates = require "perigee.dist.updates"
 local shares = require "perigee.dist.shares"
@@ -18,89 +20,6 @@ local new_strategy = require "perigee.dist.strategy"
 local kind = {}
 
 local function pg() return require "perigee" end
-
--- ---- what strategy:run returns ----
-
-local Values = {}
-function Values.__index(_, key)
-  native.raise("invalid_argument", "strategy:run", ("what it returns of several devices is a list of values, one a " ..
-               "device, and has no %q"):format(tostring(key)), "values[1], or strategy:reduce(\"mean\", values)")
-end
-function Values.__tostring(self)
-  local parts = {}
-  for i = 1, rawget(self, "count") do parts[i] = tostring(rawget(self, i)) end
-  return "values {" .. table.concat(parts, ", ") .. "}"
-end
-
-local function collect(self, results)
-  local most, list, count = 0, {}, self.num_replicas_in_sync
-  for k = 1, count do most = math.max(most, results[k].n) end
-  for j = 1, most do
-    local values, any = { count = count }, false
-    for k = 1, count do
-      local v = results[k][j]
-      if native.is_tensor(v) then v = v:detach() end
-      values[k], any = v, any or v ~= nil
-    end
-    if any then list[j] = count == 1 and values[1] or setmetatable(values, Values) end
-  end
-  return unpack(list, 1, most)
-end
-
--- ---- a replica's turn ----
-
-local PART = 2 ^ 40 -- random numbers that a replica may draw
-
--- Random numbers of a step: each replica draws from another part of the sequence; behind the step the process goes on
--- behind what was drawn.
-local function begin_draws(self)
-  local seed, offset = native.rng_state()
-  self._draws = { seed = seed, base = offset }
-  for k = 1, self.num_replicas_in_sync do self._draws[k] = offset + (k - 1) * PART end
-end
-
-local function end_draws(self)
-  local draws, drawn = self._draws, 0
-  for k = 1, self.num_replicas_in_sync do drawn = math.max(drawn, draws[k] - (k - 1) * PART - draws.base) end
-  native.set_rng_state(draws.seed, draws.base + drawn)
-end
-
--- What is in force while replica k computes: a pair for native.with.
-local function turn(self, k)
-  local number, twins, draws = self._numbers[k], self._twins, self._draws
-  local function enter()
-    local outer = { device = native.set_device(number), work = rawget(native, "strategy"), rank = self.rank,
-                    replicas = rawget(native, "replicas") }
-    native.strategy, native.replicas, self.rank = self._at_work, self._asking[k], k - 1
-    if k > 1 then twins:exchange(k) end
-    native.set_rng_state(draws.seed, draws[k])
-    return outer
-  end
-  local function leave(outer)
-    draws[k] = select(2, native.rng_state())
-    if k > 1 then twins:exchange(k) end
-    native.strategy, native.replicas, self.rank = outer.work, outer.replicas, outer.rank
-    native.set_device(outer.device)
-  end
-  return enter, leave
-end
-
-local function in_turn(self, k, fn, ...)
-  if k > 1 then self._twins:fill() end
-  local enter, leave = turn(self, k)
-  return native.with(enter, leave, fn, ...)
-end
-
--- fn(), in which replicas take turns.
-local function with_turns(self, fn)
-  for _, reducer in pairs(self._reducers) do reducer:begin() end
-  self._twins:follow()
-  begin_draws(self)
-  return native.with(function() end, function()
-    end_draws(self)
-    self._sending = nil
-  end, fn)
-end
 
 -- ---- scope ----
 
@@ -133,85 +52,8 @@ end
 
 -- ---- gradients ----
 
--- Tensors of the first device, by device.
-local function lists_of(self, params)
-  local lists = {}
-  for k = 1, #self._devices do lists[k] = self._twins:on(params, k) end
-  return lists
-end
-
--- Which parameters have a gradient on some device.
-local function used(lists)
-  local any = {}
-  for i = 1, #lists[1] do
-    any[i] = false
-    for k = 1, #lists do any[i] = any[i] or lists[k][i].grad ~= nil end
-  end
-  return any
-end
-
--- Whether an engine sums over these devices.
-local function has_engine(self) return #self._numbers > 1 and native.dist.device_group(self._numbers) ~= nil end
-
 -- Whether each device takes an optimizer's steps for itself.
-local function steps_alike(self, optimizer) return has_engine(self) and self._updates:suits(optimizer) end
-
--- fn() on device k, whose tensors handles show.
-local function on_device(self, k, fn)
-  local function enter()
-    self._twins:exchange(k)
-    return native.set_device(self._numbers[k])
-  end
-  local function leave(device)
-    native.set_device(device)
-    self._twins:exchange(k)
-  end
-  native.with(enter, leave, fn)
-end
-
--- The first device's gradients become the sum of all, each times its weight; with `to_all`, so do the others'.
-local function sum_by_copies(self, lists, any, weights, to_all)
-  local devices = self._devices
-  for _, bucket in ipairs(gradients.buckets(lists[1], any)) do
-    local own, total = {}, nil
-    for k = 1, #devices do
-      own[k] = {}
-      for n, i in ipairs(bucket.index) do own[k][n] = lists[k][i] end
-      local flat = gradients.flatten(own[k], weights[k]):to(devices[1])
-      total = total and total + flat or flat
-    end
-    for k = 1, to_all and #devices or 1 do gradients.unflatten(own[k], total:to(devices[k])) end
-  end
-end
-
--- Sums gradients of an optimizer's, or fit's, parameters; `key` is what they are asked for by. Answers them by device.
-local function sum(self, key, params, weights, to_all)
-  local lists = lists_of(self, params)
-  self._last = { params = params, any = used(lists) }
-  if has_engine(self) then
-    local reducer = self._reducers[key]
-    if not reducer or not reducer:is_for(params) then
-      reducer = new_reducer(self, params)
-      self._reducers[key] = reducer
-    end
-    reducer:sum(lists, self._last.any, weights, to_all)
-  else
-    pg().no_grad(sum_by_copies, self, lists, self._last.any, weights, to_all)
-  end
-  return lists
-end
-
--- The first device's gradients on all.
-local function spread(self, params)
-  pg().no_grad(function()
-    for k = 2, #self._devices do
-      for i, p in ipairs(self._twins:on(params, k)) do
-        local gradient = params[i].grad
-        if gradient then p.grad = gradient:to(self._devices[k]) end
-      end
-    end
-  end)
-end
+local function steps_alike(self, optimizer) return sums.has_engine(self) and self._updates:suits(optimizer) end
 
 local function params_of(self, optimizer)
   local params = gradients.params_of(optimizer)
@@ -225,7 +67,7 @@ end
 
 local function reduce(self, optimizer, to_all)
   if self._reduced[optimizer] then return end
-  local lists = sum(self, optimizer, params_of(self, optimizer), self._weights, to_all)
+  local lists = sums.sum(self, optimizer, params_of(self, optimizer), self._weights, to_all)
   if to_all then self._updates:note(optimizer, lists) end
   self._reduced[optimizer] = true
 end
@@ -234,55 +76,10 @@ function kind.reduce_gradients(self, optimizer) lockstep.ask("strategy:reduce_gr
 
 -- ---- values ----
 
-local function reduce_tensors(self, op, values)
-  local total
-  for k, v in ipairs(values) do
-    v = v:detach():to(self._devices[1])
-    if not total then
-      total = v
-    elseif v.shape ~= total.shape then
-      native.raise("invalid_argument", "strategy:reduce", ("replica 0 has %s, replica %d has %s"):format(
-                     tostring(total.shape), k - 1, tostring(v.shape)))
-    elseif op == "max" or op == "min" then
-      total = pg()[op == "max" and "maximum" or "minimum"](total, v)
-    else
-      total = total + v
-    end
-  end
-  return op == "mean" and total / #values or total
-end
-
-local function reduce_values(self, op, values)
-  local numbers, tensors = 0, 0
-  for k = 1, #self._devices do
-    numbers = numbers + (type(values[k]) == "number" and 1 or 0)
-    tensors = tensors + (native.is_tensor(values[k]) and 1 or 0)
-  end
-  if tensors == #self._devices then return pg().no_grad(reduce_tensors, self, op, values) end
-  if numbers < #self._devices then
-    local strange = values[1]
-    for k = 1, #self._devices do
-      if type(values[k]) ~= "number" and not native.is_tensor(values[k]) then strange = values[k] end
-    end
-    native.raise("invalid_argument", "strategy:reduce", "needs a number or a tensor of each replica, got " ..
-                 native.describe(strange))
-  end
-  local total = values[1]
-  for k = 2, #values do
-    local v = values[k]
-    if op == "max" or op == "min" then
-      total = (v ~= v or op == "max" and v > total or op == "min" and v < total) and v or total
-    else
-      total = total + v
-    end
-  end
-  return op == "mean" and total / #values or total
-end
-
 function kind.reduce(self, op, value, inside)
-  if getmetatable(value) == Values then return reduce_values(self, op, value) end
+  if values_of.is_list(value) then return values_of.reduce(op, value, self._devices) end
   if inside then return lockstep.ask("strategy:reduce()", op, value) end
-  if #self._devices == 1 then return reduce_values(self, op, { value }) end
+  if #self._devices == 1 then return values_of.reduce(op, { value }, self._devices) end
   native.raise("invalid_argument", "strategy:reduce", "needs what strategy:run has returned, got " ..
                native.describe(value), "inside of strategy:run it takes numbers and tensors")
 end
@@ -325,7 +122,7 @@ local function serve(self, questions)
   elseif first.what == "strategy:reduce()" then
     local values = {}
     for k = 1, #questions do values[k] = questions[k][2] end
-    local result = reduce_values(self, first[1], values)
+    local result = values_of.reduce(first[1], values, self._devices)
     for k = 1, #questions do
       answers[k] = { n = 1, native.is_tensor(result) and result:to(self._devices[k]) or result }
     end
@@ -365,13 +162,12 @@ function kind.run(self, fn, ...)
     for j = 1, args[k].n do args[k][j] = part_of(self, args[k][j], k) end
   end
   self._weights, self._at_work = weights_of(self, args), self._work
-  self._sending = self._weights
   local parts = {}
   for k = 1, count do parts[k] = shares.first(unpack(args[k], 1, args[k].n)) end
   ask_for_layers(self, parts, self._weights)
   for optimizer in pairs(self._reduced) do self._reduced[optimizer] = nil end
-  local function start(k) return in_turn(self, k, fn, unpack(args[k], 1, args[k].n)) end
-  return collect(self, with_turns(self, function()
+  local function start(k) return turns.call(self, k, fn, unpack(args[k], 1, args[k].n)) end
+  return values_of.collect(turns.run(self, self._weights, function()
     return lockstep.run("strategy:run", self._names, start, function(questions) return serve(self, questions) end)
   end))
 end
@@ -418,14 +214,14 @@ function kind.work(self)
         end
         local params = params_of(self, optimizer)
         if not plain or #self._devices == 1 then return follow(params, fn(...)) end
-        return finish(self._updates:step(optimizer, params, lists_of(self, params), fn))
+        return finish(self._updates:step(optimizer, params, sums.lists_of(self, params), fn))
       end, ...)
     end,
     change = function(optimizer, fn, ...)
       lockstep.ask("scaler:unscale()", optimizer)
       return by_first(self, function(...)
         local function finish(...)
-          spread(self, params_of(self, optimizer))
+          sums.spread(self, params_of(self, optimizer))
           return ...
         end
         return finish(fn(...))
@@ -438,62 +234,8 @@ function kind.work(self)
   }
 end
 
--- ---- fit ----
-
-kind.fit = {
-  begin = function(self, model)
-    add_model(self, "fit", model)
-    self._twins:follow()
-  end,
-  processes = function() return 1 end,
-  devices = function(self) return self._devices end,
-  sum = function(self, params, optimizer, scaled)
-    local to_all = not scaled and steps_alike(self, optimizer)
-    local lists = sum(self, optimizer, params, self._ones, to_all)
-    if to_all then self._updates:note(optimizer, lists) end
-  end,
-  change = function(self, optimizer, fn)
-    fn()
-    if self._updates:has_noted(optimizer) then
-      for k = 2, #self._devices do on_device(self, k, fn) end
-    end
-  end,
-  step = function(self, optimizer, params)
-    self._updates:step(optimizer, params, lists_of(self, params), optimizer.step)
-  end,
-  spread_parameters = function(self, params) self._twins:follow(params) end,
-  spread_buffers = function(self) self._twins:follow() end,
-  each = function(self, batch, _, fn)
-    self._at_work, self._sending = nil, self._ones
-    local parts, counts = {}, {}
-    for k = 1, self.num_replicas_in_sync do
-      parts[k] = part_of(self, batch, k)
-      counts[k] = shares.of(parts[k])
-    end
-    ask_for_layers(self, counts)
-    local function start(k) return in_turn(self, k, fn, parts[k], self._devices[k], k) end
-    with_turns(self, function()
-      return lockstep.run("fit", self._names, start, function(questions) return serve(self, questions) end)
-    end)
-  end,
-  merge = function(self, metric_kind, seen)
-    self._at_work = nil
-    local function rows(t) return lockstep.ask("rows", "rows", t) end
-    local function reduced(op, value) return lockstep.ask("strategy:reduce()", op, value) end
-    local function join(questions)
-      local parts, answers = {}, {}
-      for k, q in ipairs(questions) do
-        if #q[2] > 0 then parts[#parts + 1] = q[2]:to(self._devices[1]) end
-      end
-      local all = #parts > 0 and pg().cat(parts, { axis = 1 }) or questions[1][2]
-      for k = 1, #questions do answers[k] = { n = 1, all } end
-      return answers
-    end
-    local results = lockstep.run("fit", self._names, function(k) return metric_kind.merge(seen[k], reduced, rows) end,
-      function(questions) return questions[1].what == "rows" and join(questions) or serve(self, questions) end)
-    return results[1][1]
-  end,
-}
+kind.fit = new_fit { add_model = add_model, steps_alike = steps_alike, part_of = part_of,
+                     ask_for_layers = ask_for_layers, serve = serve }
 
 -- ---- a new one ----
 

@@ -55,32 +55,28 @@ end
 
 local function bytes_of(p) return p:numel() * native.dtypes.find(p.dtype, "dist").bytes end
 
-M.bytes_of = bytes_of
-
 ---Bytes of buckets that are many, so that the last one, which nothing hides, is short beside all.
 ---@param params perigee.Tensor[]
----@param any boolean[] which have a gradient
 ---@return number
-function M.small_buckets(params, any)
+function M.small_buckets(params)
   local total = 0
-  for i, p in ipairs(params) do total = total + (any[i] and bytes_of(p) or 0) end
-  return math.max(SMALL, math.min(BUCKET, total / PIECES))
+  for _, p in ipairs(params) do total = total + bytes_of(p) end
+  return math.max(SMALL, math.min(BUCKET, math.floor(total / PIECES)))
 end
 
 ---Lists of parameters of one dtype and device, in their order, of at most so many bytes together, or of one that has
 ---more: `index` has their numbers. Only those that `any` says have a gradient somewhere.
 ---@param params perigee.Tensor[]
 ---@param any boolean[]
----@param limit? number BUCKET
 ---@return table[]
-function M.buckets(params, any, limit)
+function M.buckets(params, any)
   local open, list = {}, {}
   for i, p in ipairs(params) do
     if any[i] and p:numel() > 0 then
       local kind, bytes = p.dtype .. " " .. p.device, bytes_of(p)
       local bucket = open[kind]
-      if not bucket or bucket.bytes + bytes > bucket.limit then
-        bucket = { bytes = 0, index = {}, limit = limit or BUCKET }
+      if not bucket or bucket.bytes + bytes > BUCKET then
+        bucket = { bytes = 0, index = {} }
         open[kind], list[#list + 1] = bucket, bucket
       end
       bucket[#bucket + 1], bucket.index[#bucket + 1] = p, i
@@ -88,25 +84,6 @@ function M.buckets(params, any, limit)
     end
   end
   return list
-end
-
----What a parameter's gradient, `own` until now, will be behind a pass that has shown this one to a hook, where nobody
----changes it: for is_as_expected.
----@param own? perigee.Tensor
----@param gradient perigee.Tensor
----@return table
-function M.expect(own, gradient)
-  if own then return { storage = native.storage(own), version = native.version_of(own) + 1 } end
-  return { storage = gradient:is_contiguous() and native.storage(gradient), version = native.version_of(gradient) }
-end
-
----Whether a gradient is still what was shown of it.
----@param gradient? perigee.Tensor
----@param expected table of expect
----@return boolean
-function M.is_as_expected(gradient, expected)
-  return gradient ~= nil and native.version_of(gradient) == expected.version and
-         (not expected.storage or native.storage(gradient) == expected.storage)
 end
 
 ---The gradients of a list of parameters, zeros where there is none, behind each other, times a weight.

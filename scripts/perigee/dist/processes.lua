@@ -7,7 +7,7 @@ local shares = require "perigee.dist.shares"
 local partial = require "perigee.nn.partial"
 local trees = require "perigee.dist.trees"
 local world = require "perigee.dist.world"
-local new_reducer = require "perigee.dist.reducer"
+local reducers = require "perigee.dist.reducer"
 local new_strategy = require "perigee.dist.strategy"
 
 local kind = {}
@@ -61,10 +61,10 @@ local function sum(self, key, params, weight)
   check_nan(self, params)
   local reducer = self._reducers[key]
   if not reducer or not reducer:is_for(params) then
-    reducer = new_reducer(self, params)
+    reducer = reducers.of_processes(self, params)
     self._reducers[key] = reducer
   end
-  reducer:sum(weight)
+  reducer:sum({ weight }, true)
   for _, p in ipairs(params) do
     local stretch = partial.stretch_of(p)
     if stretch then stretch.summed = true end
@@ -75,7 +75,7 @@ end
 -- From here on gradients count so much and may be sent; nil: none are.
 local function send(self, weight)
   self._sending = weight
-  for _, reducer in pairs(self._reducers) do reducer:send(weight) end
+  for _, reducer in pairs(self._reducers) do reducer:send(weight and { weight }) end
 end
 
 -- What a gradient of this process counts in strategy:run.

@@ -93,19 +93,19 @@ class FakeWire final : public Wire {
 
   int32_t size() const override { return meeting_.ranks(); }
   bool runs_beside(const Device&) const override { return beside_; }
-  uint64_t begin(Tensor& x, bool mean) override {
-    (mean ? counts_.means : counts_.sums)++;
-    meeting_.come(Meeting::sums, ++sums_, {data(x), x.meta->numel, mean});
+  uint64_t begin(const Row& row, const SumKind& kind) override {
+    (kind.mean ? counts_.means : counts_.sums)++;
+    meeting_.come(Meeting::sums, ++sums_, {data(*row[0]), row[0]->meta->numel, kind.mean});
     return sums_;
   }
   bool look(uint64_t request) override { return meeting_.is_over(Meeting::sums, request); }
   void finish(uint64_t request) override { meeting_.wait(Meeting::sums, request); }
-  void sum(Tensor& x) override { finish(begin(x, false)); }
+  void sum(Tensor& x) override { finish(begin({&x}, {})); }
   void largest(int32_t* numbers, uint32_t count) override {
     meeting_.come(Meeting::numbers, ++numbers_, {numbers, count, false});
     meeting_.wait(Meeting::numbers, numbers_);
   }
-  void abandon(uint64_t request, TensorRef) noexcept override {
+  void abandon(uint64_t request, std::vector<TensorRef>) noexcept override {
     counts_.abandoned++;
     try {
       finish(request);

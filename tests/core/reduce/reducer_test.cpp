@@ -6,24 +6,17 @@
 #include <random>
 #include <thread>
 
-#include "device/fake_device.hpp"
 #include "reduce/fake_wire.hpp"
+#include "reduce/passes.hpp"
 
 using namespace perigee;
 using namespace perigee::test;
 using Sizes = std::vector<int64_t>;
+using Weights = Reducer::Weights;
 
 namespace {
 
-constexpr BucketSizes kLimits{256, 512, 1024};  // bytes
-
-FakeOptions host_memory() {
-  FakeOptions options;
-  options.synchronous = true;
-  return options;
-}
-
-float* floats(Tensor& x) { return static_cast<float*>(FakeWire::data(x)); }
+constexpr BucketSizes kLimits{256, 512, 1024};  // bytes: of kFour buckets of 3; 2 and 1; 0
 
 // One process: parameters, and a reducer of their gradients.
 struct Replica {
@@ -39,8 +32,8 @@ struct Replica {
       params.push_back(filled(n, 0));
       set_requires_grad(*params.back(), true);
     }
-    reducer = std::make_unique<Reducer>(std::make_unique<FakeWire>(meeting, counts, beside), params, kLimits, overlaps,
-                                        [this](Tensor& x, double by) {
+    reducer = std::make_unique<Reducer>(std::make_unique<FakeWire>(meeting, counts, beside), Members{params}, kLimits,
+                                        overlaps, [this](Tensor& x, double by) {
                                           scaled++;
                                           for (int64_t i = 0; i < x.meta->numel; i++)
                                             floats(x)[i] *= static_cast<float>(by);
@@ -51,55 +44,24 @@ struct Replica {
     params.clear();
   }
 
-  TensorRef filled(int64_t n, float value) {
-    TensorRef x = make_dense(*device, intern_meta(PG_F32, 1, &n));
-    for (int64_t i = 0; i < n; i++) floats(*x)[i] = value + static_cast<float>(i);
-    return x;
-  }
-  TensorRef& gradient(size_t i) { return *gradient_of(*params[i]); }
-
-  // A pass that computes these parameters' gradients, the last one's first: of parameter i `value` + i.
-  void pass(float value, const std::vector<bool>& uses) {
-    std::vector<std::pair<size_t, TensorRef>> computed;
-    for (size_t i = params.size(); i-- > 0;) {
-      if (!uses[i]) continue;
-      computed.emplace_back(i, filled(params[i]->meta->numel, value + static_cast<float>(i)));
-      each_listener(
-          i, [&](const Node::Listener& l) { l.who->arrived(l.number, *computed.back().second, gradient(i).get()); });
-    }
-    for (auto& [i, g] : computed) {
-      if (gradient(i)) {
-        for (int64_t k = 0; k < g->meta->numel; k++) floats(*gradient(i))[k] += floats(*g)[k];
-        gradient(i)->storage->version++;
-      } else {
-        gradient(i) = std::move(g);
-      }
-      each_listener(i, [&](const Node::Listener& l) { l.who->collected(l.number, *gradient(i)); });
-    }
-  }
+  TensorRef filled(int64_t n, float value) { return test::filled(*device, n, value); }
+  TensorRef& gradient(size_t i) { return gradient_of_param(params[i]); }
+  void pass(float value, const std::vector<bool>& uses) { play_pass(*device, params, value, uses); }
   template <class Fn>
   void each_listener(size_t i, Fn&& fn) {
-    if (!params[i]->node->rare) return;
-    for (const Node::Listener& l : params[i]->node->rare->listeners) fn(l);
+    test::each_listener(params[i], fn);
   }
   void zero_grad() {
     for (size_t i = 0; i < params.size(); i++) gradient(i) = nullptr;
   }
   void step(double weight, float value, const std::vector<bool>& uses) {
     zero_grad();
-    reducer->set_sending(weight);
+    reducer->set_sending(Weights{weight});
     pass(value, uses);
     reducer->set_sending(std::nullopt);
-    reducer->sum(weight);
+    reducer->sum({weight});
   }
-  // "-" where there is none; else its first element, if the others follow it as they should.
-  std::string seen(size_t i) {
-    if (!gradient(i)) return "-";
-    const float* g = floats(*gradient(i));
-    for (int64_t k = 1; k < params[i]->meta->numel; k++)
-      if (g[k] == g[0]) return "damaged";
-    return std::to_string(g[0]);
-  }
+  std::string seen(size_t i) { return seen_gradient(params[i]); }
 };
 
 // Runs body(rank, replica) of each process in a thread of its own.
@@ -132,9 +94,6 @@ void need_equal(const std::string& got, const std::string& expected, const std::
   need(got == expected, what + ": " + got + "; expected " + expected);
 }
 
-const Sizes kFour{16, 16, 100, 16};  // bytes: 64 64 400 64, so buckets of 3; 2 and 1; 0
-const std::vector<bool> kAll{true, true, true, true};
-
 }  // namespace
 
 TEST_CASE("buckets: the last parameters first, by dtype, up to a size", "[reduce]") {
@@ -149,7 +108,7 @@ TEST_CASE("buckets: the last parameters first, by dtype, up to a size", "[reduce
   add(0, PG_F32);
   add(10, PG_F32);
   add(10, PG_F32);
-  BucketLayout layout = lay_out(params, {1, 1, 1, 1, 1, 0, 1}, kLimits);
+  BucketLayout layout = lay_out({params}, {1, 1, 1, 1, 1, 0, 1}, kLimits);
   REQUIRE(layout.buckets.size() == 3);
   CHECK(layout.buckets[0].index == std::vector<uint32_t>{6});
   CHECK(layout.buckets[1].index == std::vector<uint32_t>{3});
@@ -160,12 +119,13 @@ TEST_CASE("buckets: the last parameters first, by dtype, up to a size", "[reduce
   CHECK(layout.direct == std::vector<uint32_t>{0});
 
   Bucket& bucket = layout.buckets[2];
-  open_bucket(bucket, params);
-  const TensorRef flat = bucket.flat;
-  open_bucket(bucket, params);
-  CHECK(bucket.flat.get() == flat.get());
-  CHECK(bucket.parts[1]->storage.get() == flat->storage.get());
-  CHECK(bucket.parts[1]->address().offset == flat->address().offset + 448);
+  open_share(bucket, 0, params);
+  const Share& share = bucket.shares[0];
+  const TensorRef flat = share.flat;
+  open_share(bucket, 0, params);
+  CHECK(share.flat.get() == flat.get());
+  CHECK(share.parts[1]->storage.get() == flat->storage.get());
+  CHECK(share.parts[1]->address().offset == flat->address().offset + 448);
   for (int64_t i = 103; i < 112; i++) CHECK(floats(*flat)[i] == 0);  // what lies between parts
   params.clear();
 }
@@ -200,7 +160,7 @@ TEST_CASE("buckets start while a pass runs, each when it and all before it are f
     r.step(0.5, 1, kAll);
     need(r.reducer->early() == 0, "nothing is known in the first step");
     r.zero_grad();
-    r.reducer->set_sending(0.5);
+    r.reducer->set_sending(Weights{0.5});
     // The last bucket is full first.
     for (size_t i : {size_t{0}, size_t{1}, size_t{2}}) {
       TensorRef g = r.filled(r.params[i]->meta->numel, 5);
@@ -215,7 +175,7 @@ TEST_CASE("buckets start while a pass runs, each when it and all before it are f
     r.each_listener(3, [&](const Node::Listener& l) { l.who->collected(l.number, *r.gradient(3)); });
     need(r.reducer->started() == 3, "not all started");
     r.reducer->set_sending(std::nullopt);
-    r.reducer->sum(0.5);
+    r.reducer->sum({0.5});
     need(r.reducer->early() == 3, "started early");
     for (size_t i = 0; i < 4; i++) need_equal(r.seen(i), std::to_string(5.0f), "parameter");
   });
@@ -227,7 +187,7 @@ TEST_CASE("what was sent too early is summed again, on all", "[reduce]") {
   on_ranks(2, kFour, [&](int32_t rank, Replica& r) {
     r.step(0.5, 1, kAll);
     r.zero_grad();
-    r.reducer->set_sending(0.5);
+    r.reducer->set_sending(Weights{0.5});
     r.pass(2, kAll);
     double weight = 0.5;
     float expected = 2;
@@ -248,7 +208,7 @@ TEST_CASE("what was sent too early is summed again, on all", "[reduce]") {
       r.pass(2, kAll);
       expected = 4;
     }
-    r.reducer->sum(weight);
+    r.reducer->sum({weight});
     need(r.reducer->early() == 3, "started early");
     need_equal(r.seen(0), std::to_string(expected), what);
     r.step(0.5, 1, kAll);  // and the next one is as any other
@@ -283,12 +243,12 @@ TEST_CASE("gradients become parts of buckets where nobody else has them, and kee
     need(r.gradient(1)->storage.get() != r.gradient(3)->storage.get(), "another bucket");
     const TensorRef old = r.gradient(0);  // of the step before: nobody writes to it
     r.zero_grad();
-    r.reducer->set_sending(0.5);
+    r.reducer->set_sending(Weights{0.5});
     r.pass(7, kAll);
     const TensorRef held = r.gradient(1);
     const uint64_t version = held->storage->version;
     r.reducer->set_sending(std::nullopt);
-    r.reducer->sum(0.5);
+    r.reducer->sum({0.5});
     need(floats(*old)[0] == 1, "an old gradient was written to");
     need(r.gradient(1).get() == held.get() && held->storage->version > version, "held: the same tensor, written to");
     need_equal(r.seen(1), std::to_string(8.0f), "held");
@@ -301,13 +261,13 @@ TEST_CASE("memory that runs short in a step is asked for again, and no rank wait
   on_ranks(2, {1 << 20, 1 << 21, 300 << 10}, [&](int32_t rank, Replica& r) {
     for (int step = 0; step < 3; step++) {
       r.zero_grad();
-      r.reducer->set_sending(0.5);
+      r.reducer->set_sending(Weights{0.5});
       r.pass(3, {true, true, true});
       r.reducer->set_sending(std::nullopt);
       if (rank == 1) r.plugin.fail_allocation = nth;
       for (int attempt = 0;; attempt++) {
         try {
-          r.reducer->sum(0.5);
+          r.reducer->sum({0.5});
           break;
         } catch (const pg::Error& error) {
           need(error.code == PG_E_OUT_OF_MEMORY && attempt == 0, error.what());
@@ -325,7 +285,7 @@ TEST_CASE("a reducer that goes lets go of its parameters, and of memory when tha
     r.step(0.5, 1, kAll);
     need(has_listeners() && r.params[0]->node->rare->listeners.size() == 1, "it listens");
     r.zero_grad();
-    r.reducer->set_sending(0.5);
+    r.reducer->set_sending(Weights{0.5});
     r.pass(2, kAll);
     need(r.reducer->started() == 3, "started");
     r.reducer.reset();
@@ -362,11 +322,11 @@ TEST_CASE("whatever steps do, all ranks have the sums", "[reduce]") {
           if (uses[i]) any[i] = true, sum[i] += weight * passes * static_cast<double>(step + k + static_cast<int>(i));
         if (k != rank) continue;
         mine = weight;
-        r.reducer->set_sending(weight);
+        r.reducer->set_sending(Weights{weight});
         for (int p = 0; p < passes; p++) r.pass(static_cast<float>(step + k), uses);
         r.reducer->set_sending(std::nullopt);
       }
-      r.reducer->sum(mine);
+      r.reducer->sum({mine});
       for (size_t i = 0; i < sizes.size(); i++) {
         need(static_cast<bool>(r.gradient(i)) == any[i], "a gradient where there is none, or none");
         if (!any[i]) continue;

@@ -126,7 +126,7 @@ local CASES = [[
             local out = layers[1](b.x)
             out:hook(function()
               local reducer = strategy._reducers[optimizer]
-              sent = math.max(sent, reducer and reducer.started or 0)
+              sent = math.max(sent, reducer and (reducer:counts()) or 0)
             end)
             for i = 2, #layers do out = layers[i](out) end
             if with_aside then out = out + aside(b.x) end
