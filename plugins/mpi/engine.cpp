@@ -91,7 +91,10 @@ Engine::~Engine() {
       check_peers(all, "the end");
       next = now() + kNextLook;
     }
-    for (auto& [id, group] : groups_) MPI_Comm_free(&group->comm);
+    for (auto& [id, group] : groups_) {
+      group->pair.free();
+      MPI_Comm_free(&group->comm);
+    }
     free_reductions();
     MPI_Comm_free(&control_);
     MPI_Finalize();

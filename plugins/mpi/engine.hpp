@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pair.hpp"
 #include "peers.hpp"
 #include "reductions.hpp"
 #include "sums.hpp"
@@ -41,6 +42,7 @@ struct Group {
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
   uint64_t calls = 0;
+  Pair pair;
   std::vector<std::unique_ptr<Request>> requests;  // in their order
   std::map<int, Arrived> arrived;                  // by rank: the last it said
 };

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "pair.hpp"
+
 namespace mpi {
 namespace {
 
@@ -23,11 +25,13 @@ constexpr uint64_t kAtOnce = 3840;
 
 bool Sum::suits(int ranks, uint64_t bytes) { return ranks == 2 || (ranks > 2 && bytes <= kWholeOfMany); }
 
-void Sum::begin(const Call& call) {
+void Sum::begin(const SumCall& call) {
   call_ = call;
   bytes_ = static_cast<uint64_t>(call.count) * call.item;
   code_ = MPI_SUCCESS;
   halves_ = call.ranks == 2 && bytes_ > kWholeOfTwo;
+  paired_ = Pair::suits(call.ranks, bytes_) && call.pair->begin(call, code_);
+  if (paired_ || code_ != MPI_SUCCESS) return;
   if (!halves_) return begin_doubling();
   chunk_ = bytes_ <= kOneChunk ? kOneChunk : kChunk;
   chunks_ = (bytes_ + chunk_ - 1) / chunk_;
@@ -37,17 +41,21 @@ void Sum::begin(const Call& call) {
 
 bool Sum::advance() {
   if (code_ != MPI_SUCCESS) return false;
+  if (paired_) return call_.pair->advance(call_, code_);
   return halves_ ? advance_halves() : advance_doubling();
 }
 
+int Sum::tag_of(int part) const {
+  if (Pair::suits(call_.ranks, bytes_)) return Pair::kTag;
+  return kTags + 2 * static_cast<int>(call_.number % kCallsAtOnce) + part;
+}
+
 void Sum::send(const void* from, uint64_t count, int peer, int part, MPI_Request* handle) {
-  const int tag = kTags + 2 * static_cast<int>(call_.number % kCallsAtOnce) + part;
-  note(MPI_Isend(from, static_cast<int>(count), call_.reduction.type, peer, tag, call_.comm, handle));
+  note(MPI_Isend(from, static_cast<int>(count), call_.reduction.type, peer, tag_of(part), call_.comm, handle));
 }
 
 void Sum::receive(void* into, uint64_t count, int peer, int part, MPI_Request* handle) {
-  const int tag = kTags + 2 * static_cast<int>(call_.number % kCallsAtOnce) + part;
-  note(MPI_Irecv(into, static_cast<int>(count), call_.reduction.type, peer, tag, call_.comm, handle));
+  note(MPI_Irecv(into, static_cast<int>(count), call_.reduction.type, peer, tag_of(part), call_.comm, handle));
 }
 
 bool Sum::are_over(MPI_Request* handles, int count) {

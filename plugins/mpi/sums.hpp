@@ -12,23 +12,27 @@
 
 namespace mpi {
 
+class Pair;
+
+struct SumCall {
+  MPI_Comm comm;
+  int rank, ranks;
+  uint64_t number;  // of the group's calls
+  const void* in;   // what this rank adds: `out` where it is summed in place
+  void* out;
+  int count;
+  uint64_t item;  // bytes of an element
+  Reduction reduction;
+  Pair* pair;  // the group's
+};
+
 // What one rank adds up with the others. Each element is added in the order of ranks, so that all get the same bits.
 class Sum {
  public:
   // Whether MPI_Iallreduce is left aside for so much among so many: the same on all ranks.
   static bool suits(int ranks, uint64_t bytes);
 
-  struct Call {
-    MPI_Comm comm;
-    int rank, ranks;
-    uint64_t number;  // of the group's calls
-    const void* in;   // what this rank adds: `out` where it is summed in place
-    void* out;
-    int count;
-    uint64_t item;  // bytes of an element
-    Reduction reduction;
-  };
-  void begin(const Call& call);
+  void begin(const SumCall& call);
   // Goes on as far as messages have arrived. True: `out` has the sum, and both are the caller's again.
   bool advance();
   // MPI's code of what has failed.
@@ -49,6 +53,7 @@ class Sum {
   void post_chunk();
   bool add_chunk();
 
+  int tag_of(int part) const;
   void send(const void* from, uint64_t count, int peer, int part, MPI_Request* handle);
   void receive(void* into, uint64_t count, int peer, int part, MPI_Request* handle);
   bool are_over(MPI_Request* handles, int count);
@@ -68,10 +73,10 @@ class Sum {
   };
   Half half(uint64_t chunk, int rank) const;
 
-  Call call_{};
+  SumCall call_{};
   uint64_t bytes_ = 0;
   int code_ = MPI_SUCCESS;
-  bool halves_ = false;
+  bool halves_ = false, paired_ = false;
   std::vector<char> room_;
   // of doubling
   Step step_ = Step::exchange;

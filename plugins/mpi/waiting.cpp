@@ -6,11 +6,18 @@
 
 namespace mpi {
 
-double now() {
+namespace {
+
+double read(clockid_t clock) {
   timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
+
+}  // namespace
+
+double now() { return read(CLOCK_MONOTONIC); }
+double roughly_now() { return read(CLOCK_MONOTONIC_COARSE); }
 
 void Patience::rest() {
   if (++looks_ < kShort) return;

@@ -11,7 +11,8 @@ constexpr int kArrived = 32768, kMeet = 32769, kLeft = 32770;
 constexpr double kFirstLook = 0.05, kNextLook = 0.2;  // seconds after which a call that waits looks around
 constexpr double kGrace = 0.3;                        // seconds in which what others have sent arrives
 
-double now();  // seconds
+double now();          // seconds
+double roughly_now();  // the same some milliseconds ago, which costs little
 
 // Between looks at a request. MPI can only be asked again and again; who asks for long takes the processor from those
 // it waits for, and has used up its share of it when they are there. So the first looks follow each other, and behind

@@ -65,6 +65,36 @@ test("two processes: whole, in two messages, in halves of chunks", function(t)
   launched.well(t, 2, sums_of(sizes))
 end)
 
+test("two processes: sums of one size again and again, of sizes by turns, in place, and several at a time", function(t)
+  launched.well(t, 2, COMMON .. [[
+    for _, dtype in ipairs { "float32", "float64", "float16", "int32" } do
+      for round = 1, 4 do
+        for _, n in ipairs { 300, 300, 300, 900, 300, 60 } do
+          local x = mine(n, dtype, rank)
+          local y = d.all_reduce(x)
+          alike(dtype .. " " .. n, y)
+          if dtype ~= "float16" then near(dtype .. " " .. n, y, expected(n, dtype)) end
+          same(x:eq(mine(n, dtype, rank)):all():item(), true, "the input is what it was")
+          local z = pg.keep(mine(n, dtype, rank))
+          native.dist.finish(native.dist.begin_sum(WORLD, z))
+          same(z:eq(y):all():item(), true, "in place")
+        end
+        local begun, sums = {}, {}
+        for k = 1, 5 do
+          sums[k] = pg.keep(mine(300, dtype, rank) * k)
+          begun[k] = native.dist.begin_sum(WORLD, sums[k])
+        end
+        for i = 1, 5 do native.dist.finish(begun[rank == 0 and i or 6 - i]) end
+        local one = d.all_reduce(mine(300, dtype, rank))
+        for k = 1, 5 do
+          alike(dtype .. ", several", sums[k])
+          if dtype == "float64" or dtype == "int32" then near(dtype .. ", several", sums[k], one * k) end
+        end
+      end
+    end
+  ]])
+end)
+
 test("two processes: a mean has the bits of a sum of halves, and does not overflow where a sum would", function(t)
   launched.well(t, 2, COMMON .. [[
     for _, dtype in ipairs { "float32", "float64", "float16", "bfloat16" } do
