@@ -18,10 +18,11 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int power = 10; power <= 26; power += 2) {
     const int bytes = 1 << power, n = bytes / 4, calls = std::max(1, std::min(20, (1 << 22) / bytes));
+    const int rounds = std::max(22, std::min(400, (1 << 24) / bytes));
     const std::vector<float> from(static_cast<size_t>(n), 1);
     std::vector<float> to(static_cast<size_t>(n));
     double least = 1e9;
-    for (int round = 0; round < 22; round++) {
+    for (int round = 0; round < rounds; round++) {
       MPI_Barrier(MPI_COMM_WORLD);
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < calls; i++) MPI_Allreduce(from.data(), to.data(), n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

@@ -107,7 +107,8 @@ for _ = 1, rounds do
     pipe:close()
   end
 end
-print(("%-28s %9s %23s %9s %23s %23s"):format("", "ms", "over steps apart", "other ms", "over steps apart", "to the other"))
+print(("%-28s %9s %23s %9s %23s %23s"):format("", "ms", "over steps apart", "other ms", "over steps apart",
+  "to the other"))
 for _, name in ipairs(names) do
   local row = rows[name]
   print(("%-28s %9.3f %23s %9s %23s %23s"):format(name, row.least[1], median(row.ratios[1]),
