@@ -120,18 +120,49 @@ uint64_t Engine::create(const pg_group_info& info, double deadline) {
     if (info.ranks[i] == rank_) made->rank = static_cast<int>(i);
   }
   meet(made->ranks, deadline);
-  MPI_Group everybody, members;
-  check(MPI_Comm_group(control_, &everybody), kMaking);
-  check(MPI_Group_incl(everybody, static_cast<int>(made->ranks.size()), made->ranks.data(), &members), kMaking);
-  check(MPI_Comm_create_group(control_, members, kMeet, &made->comm), kMaking);
-  MPI_Group_free(&members);
-  MPI_Group_free(&everybody);
+  if (made->ranks.size() == static_cast<size_t>(size_)) {
+    copy_control(*made, deadline);
+  } else {
+    MPI_Group everybody, members;
+    check(MPI_Comm_group(control_, &everybody), kMaking);
+    check(MPI_Group_incl(everybody, static_cast<int>(made->ranks.size()), made->ranks.data(), &members), kMaking);
+    check(MPI_Comm_create_group(control_, members, kMeet, &made->comm), kMaking);
+    MPI_Group_free(&members);
+    MPI_Group_free(&everybody);
+  }
   MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
   groups_[++last_group_] = std::move(made);
   return last_group_;
 }
 
-// Making a group has no deadline in MPI: before, all of its members tell each other that they are here.
+// A group of all, without waiting for ever: a rank may stop behind their meeting.
+void Engine::copy_control(Group& g, double deadline) {
+  MPI_Request request;
+  check(MPI_Comm_idup(control_, &g.comm, &request), kMaking);
+  const double begun = now();
+  double next = begun + kFirstLook;
+  Waiting waiting;
+  for (Patience patience;; patience.rest()) {
+    int done = 0;
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), kMaking);
+    if (done) return;
+    advance_sums(kMaking);
+    const double t = now();
+    if (t > next || was_terminated()) {
+      check_peers(g.ranks, kMaking);
+      next = t + kNextLook;
+    }
+    if (deadline == 0 || t <= begun + deadline) continue;
+    std::vector<int> stopped;
+    for (int rank : g.ranks)
+      if (rank != rank_ && state_of(processes_[static_cast<size_t>(rank)]) != PG_PEER_ALIVE) stopped.push_back(rank);
+    give_up(PG_E_DEADLINE_EXCEEDED, kMaking,
+            stopped.empty() ? pg::format("took more than %g seconds", deadline)
+                            : pg::format("within %g seconds, ", deadline) + absent_text(stopped) + " make a group");
+  }
+}
+
+// Making a group of some has no deadline in MPI: before, all of its members tell each other that they are here.
 void Engine::meet(const std::vector<int>& ranks, double deadline) {
   std::vector<MPI_Request> handles;
   std::vector<int> from;

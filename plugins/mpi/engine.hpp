@@ -71,6 +71,7 @@ class Engine {
   void tell(Group& group, Request& request);
   std::vector<int> find_absent(Group& group, const Request& request, std::string& elsewhere);
   void meet(const std::vector<int>& ranks, double deadline);
+  void copy_control(Group& group, double deadline);
   void check_peers(const std::vector<int>& ranks, const std::string& what);
   std::string absent_text(const std::vector<int>& absent);
   void say_last(const std::string& reason);

@@ -32,7 +32,8 @@ if not build then error "perigee tests/bench/all_reduce.lua BUILD [ROUNDS [PYTHO
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 local MPIRUN = "mpirun -n 2 --bind-to none --oversubscribe --allow-run-as-root "
 local SIDES = {
-  { "Perigee", ("'%s/bin/perigee' launch -n 2 --allow-root --no-prefix '%s/all_reduce.lua'"):format(native.home, here) },
+  { "Perigee", ("'%s/bin/perigee' launch -n 2 --allow-root --no-prefix '%s/all_reduce.lua'"):format(native.home,
+                                                                                                   here) },
   { "MPI", ("%s '%s/tests/bin/all_reduce_direct'"):format(MPIRUN, build) },
   { "MPI, threads", ("%s '%s/tests/bin/all_reduce_direct' threads"):format(MPIRUN, build) },
 }

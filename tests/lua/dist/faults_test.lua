@@ -59,6 +59,19 @@ test("a rank that is killed or stopped, or never comes", function(t)
   says(t, text, 1, "dist.receive: took more than 2 seconds: rank 0 of the group did not answer")
 end)
 
+test("a rank that is stopped somewhere while groups of all are made", function(t)
+  for try = 1, 4 do
+    local text = failing(t, ([[
+      d.deadline(1)
+      d.barrier()
+      if rank == 1 then os.execute "p=$PPID; (sleep 0.0%d; kill -STOP $p) > /dev/null 2>&1 &" end
+      while true do d.group { 0, 1, 2 } end
+    ]]):format(2 * try))
+    for _, rank in ipairs { 0, 2 } do says(t, text, rank, "dist.group: ") end
+    t.ok(text:find("rank 1 (stopped)", 1, true), text)
+  end
+end)
+
 test("a rank that gives up at its deadline tells the others, which would wait for longer", function(t)
   -- Nobody ends before all have heard: there is nothing else that they could see.
   local hears = [[
