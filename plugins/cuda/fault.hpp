@@ -23,6 +23,12 @@ enum class FaultKind : int32_t {
   kNegativePower,   // of integers
   kTooMany,         // a mask selects more than there is
   kProbability,     // the double whose bits `value` is does not lie in [0, 1]
+  kChance,          // ... of multinomial, is not finite and from 0; positions have a place more a row
+  kTooFew,          // only `value` categories of a row are possible, not `limit`
+  kInputLength,     // of ctc_loss: not in [0, limit]; positions count (sequence, 0, 1 or 2 + label)
+  kTargetLength,    // ... of labels
+  kLabel,           // ... of a label
+  kBlank,           // a label is the blank
 };
 
 // In device memory, one a stream; events and plans have some too. Zero when nothing happened.

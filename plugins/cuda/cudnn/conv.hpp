@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-dimensional convolution and its gradients, once shapes and attributes have been read.
+// Convolution of images and volumes and its gradients, once shapes and attributes have been read.
 #pragma once
 
 #include <memory>

@@ -42,12 +42,13 @@ class CudnnConvolution final : public Convolution {
     const Plan& plan = aligned ? aligned_.plan : *unaligned_;
     plan.run(device_, stream, std::span(uids, tensors), std::span(at, tensors), piece(data.workspace, plan_at_));
     if (s_.bias && !fused_bias) {
-      run_epilogue(stream, s_.dtype, s_.y[0], s_.y[1], s_.y[2] * s_.y[3], {data.bias, s_.bias_stride}, data.result);
+      run_epilogue(stream, s_.dtype, s_.y[0], s_.y[1], count_of(s_.y) / (s_.y[0] * s_.y[1]),
+                   {data.bias, s_.bias_stride}, data.result);
     }
   }
 
  private:
-  OperandCopy copy(const Four& shape, const Four& stride, Scratch& scratch) const {
+  OperandCopy copy(const Sizes& shape, const Sizes& stride, Scratch& scratch) const {
     return OperandCopy(s_.dtype, {shape.begin(), shape.end()}, {stride.begin(), stride.end()}, scratch);
   }
 

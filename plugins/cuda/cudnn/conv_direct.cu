@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as their definition reads: a thread per element of y or of dx, a block per element of dweight. For what
-// cuDNN refuses, for sums over nothing, and for every stride.
+// cuDNN refuses, for sums over nothing, and for every stride. Images are volumes of one plane.
 #include <algorithm>
 #include <cmath>
 
@@ -9,26 +9,34 @@
 namespace cuda::dnn {
 namespace {
 
+// Axes 0, 1 and 2 count planes, rows and columns.
 struct Arguments {
   const void *x, *weight, *y, *bias;
   void* result;
-  int64_t xs[4], ws[4], ys[4];  // strides
-  int64_t n, c, h, w, o, oh, ow, kh, kw;
+  int64_t xs[5], ws[5], ys[5];  // strides
+  int64_t n, c, o, in[3], out[3], kernel[3];
   int64_t c_group, o_group;
-  int64_t stride[2], padding[2], dilation[2];
+  int64_t stride[3], padding[3], dilation[3];
   int64_t bias_stride, count;  // count: elements of the result
 };
 
 __device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ __forceinline__ double multiply_add(double a, double b, double c) { return fma(a, b, c); }
 
-// Position i of a row-major [a, b, c, d].
+// Position i of a row-major [a, b, planes, rows, columns].
 struct Place {
-  int64_t a, b, c, d;
+  int64_t a, b, at[3];
 };
-__device__ __forceinline__ Place place_of(int64_t i, int64_t b, int64_t c, int64_t d) {
-  int64_t row = i / d, plane = row / c, block = plane / b;
-  return {block, plane - block * b, row - plane * c, i - row * d};
+__device__ __forceinline__ Place place_of(int64_t i, int64_t b, const int64_t (&size)[3]) {
+  Place place;
+#pragma unroll
+  for (int d = 2; d >= 0; d--) {
+    int64_t rest = i / size[d];
+    place.at[d] = i - rest * size[d];
+    i = rest;
+  }
+  place.a = i / b, place.b = i - place.a * b;
+  return place;
 }
 
 template <class S>
@@ -37,20 +45,27 @@ __global__ void __launch_bounds__(kThreads, 1) forward(Arguments g) {
   auto* x = static_cast<const S*>(g.x);
   auto* weight = static_cast<const S*>(g.weight);
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < g.count; i += gridDim.x * int64_t{kThreads}) {
-    Place at = place_of(i, g.o, g.oh, g.ow);
-    int64_t top = at.c * g.stride[0] - g.padding[0], left = at.d * g.stride[1] - g.padding[1];
-    const S* image = x + at.a * g.xs[0] + at.b / g.o_group * g.c_group * g.xs[1];
+    Place at = place_of(i, g.o, g.out);
+    int64_t front = at.at[0] * g.stride[0] - g.padding[0], top = at.at[1] * g.stride[1] - g.padding[1],
+            left = at.at[2] * g.stride[2] - g.padding[2];
+    const S* volume = x + at.a * g.xs[0] + at.b / g.o_group * g.c_group * g.xs[1];
     const S* filter = weight + at.b * g.ws[0];
     T sum = 0;
     for (int64_t c = 0; c < g.c_group; c++) {
-      for (int64_t ky = 0; ky < g.kh; ky++) {
-        int64_t h = top + ky * g.dilation[0];
-        if (h < 0 || h >= g.h) continue;
-        for (int64_t kx = 0; kx < g.kw; kx++) {
-          int64_t w = left + kx * g.dilation[1];
-          if (w < 0 || w >= g.w) continue;
-          T value = unpack(image[c * g.xs[1] + h * g.xs[2] + w * g.xs[3]]);
-          sum = multiply_add(unpack(filter[c * g.ws[1] + ky * g.ws[2] + kx * g.ws[3]]), value, sum);
+      for (int64_t kz = 0; kz < g.kernel[0]; kz++) {
+        int64_t d = front + kz * g.dilation[0];
+        if (d < 0 || d >= g.in[0]) continue;
+        const S* image = volume + c * g.xs[1] + d * g.xs[2];
+        const S* taps = filter + c * g.ws[1] + kz * g.ws[2];
+        for (int64_t ky = 0; ky < g.kernel[1]; ky++) {
+          int64_t h = top + ky * g.dilation[1];
+          if (h < 0 || h >= g.in[1]) continue;
+          for (int64_t kx = 0; kx < g.kernel[2]; kx++) {
+            int64_t w = left + kx * g.dilation[2];
+            if (w < 0 || w >= g.in[2]) continue;
+            T value = unpack(image[h * g.xs[3] + w * g.xs[4]]);
+            sum = multiply_add(unpack(taps[ky * g.ws[3] + kx * g.ws[4]]), value, sum);
+          }
         }
       }
     }
@@ -59,26 +74,36 @@ __global__ void __launch_bounds__(kThreads, 1) forward(Arguments g) {
   }
 }
 
+// The output along axis d whose tap k lies at `place` of x, or -1.
+__device__ __forceinline__ int64_t output_at(const Arguments& g, int d, int64_t place, int64_t k) {
+  int64_t from = place + g.padding[d] - k * g.dilation[d], o = from / g.stride[d];
+  return from < 0 || o >= g.out[d] || o * g.stride[d] != from ? -1 : o;
+}
+
 template <class S>
 __global__ void __launch_bounds__(kThreads, 1) input_gradient(Arguments g) {
   using T = Compute<S>;
   auto* dy = static_cast<const S*>(g.y);
   auto* weight = static_cast<const S*>(g.weight);
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < g.count; i += gridDim.x * int64_t{kThreads}) {
-    Place at = place_of(i, g.c, g.h, g.w);
+    Place at = place_of(i, g.c, g.in);
     int64_t group = at.b / g.c_group, c = at.b - group * g.c_group;
     T sum = 0;
     for (int64_t o = group * g.o_group; o < (group + 1) * g.o_group; o++) {
       const S* flow = dy + at.a * g.ys[0] + o * g.ys[1];
       const S* filter = weight + o * g.ws[0] + c * g.ws[1];
-      for (int64_t ky = 0; ky < g.kh; ky++) {
-        int64_t down = at.c + g.padding[0] - ky * g.dilation[0], oy = down / g.stride[0];
-        if (down < 0 || oy >= g.oh || oy * g.stride[0] != down) continue;
-        for (int64_t kx = 0; kx < g.kw; kx++) {
-          int64_t right = at.d + g.padding[1] - kx * g.dilation[1], ox = right / g.stride[1];
-          if (right < 0 || ox >= g.ow || ox * g.stride[1] != right) continue;
-          T value = unpack(flow[oy * g.ys[2] + ox * g.ys[3]]);
-          sum = multiply_add(unpack(filter[ky * g.ws[2] + kx * g.ws[3]]), value, sum);
+      for (int64_t kz = 0; kz < g.kernel[0]; kz++) {
+        int64_t oz = output_at(g, 0, at.at[0], kz);
+        if (oz < 0) continue;
+        for (int64_t ky = 0; ky < g.kernel[1]; ky++) {
+          int64_t oy = output_at(g, 1, at.at[1], ky);
+          if (oy < 0) continue;
+          for (int64_t kx = 0; kx < g.kernel[2]; kx++) {
+            int64_t ox = output_at(g, 2, at.at[2], kx);
+            if (ox < 0) continue;
+            T value = unpack(flow[oz * g.ys[2] + oy * g.ys[3] + ox * g.ys[4]]);
+            sum = multiply_add(unpack(filter[kz * g.ws[2] + ky * g.ws[3] + kx * g.ws[4]]), value, sum);
+          }
         }
       }
     }
@@ -94,17 +119,19 @@ __global__ void __launch_bounds__(kThreads) weight_gradient(Arguments g) {
   auto* x = static_cast<const S*>(g.x);
   auto* dy = static_cast<const S*>(g.y);
   for (int64_t i = blockIdx.x; i < g.count; i += gridDim.x) {
-    Place at = place_of(i, g.c_group, g.kh, g.kw);
+    Place at = place_of(i, g.c_group, g.kernel);
     const S* flow = dy + at.a * g.ys[1];
-    const S* image = x + (at.a / g.o_group * g.c_group + at.b) * g.xs[1];
-    int64_t top = at.c * g.dilation[0] - g.padding[0], left = at.d * g.dilation[1] - g.padding[1];
+    const S* volume = x + (at.a / g.o_group * g.c_group + at.b) * g.xs[1];
+    int64_t front = at.at[0] * g.dilation[0] - g.padding[0], top = at.at[1] * g.dilation[1] - g.padding[1],
+            left = at.at[2] * g.dilation[2] - g.padding[2];
     T sum = 0;
-    for (int64_t p = threadIdx.x; p < g.n * g.oh * g.ow; p += blockDim.x) {
-      int64_t row = p / g.ow, n = row / g.oh, oy = row - n * g.oh, ox = p - row * g.ow;
-      int64_t h = oy * g.stride[0] + top, w = ox * g.stride[1] + left;
-      if (h < 0 || h >= g.h || w < 0 || w >= g.w) continue;
-      T value = unpack(image[n * g.xs[0] + h * g.xs[2] + w * g.xs[3]]);
-      sum = multiply_add(unpack(flow[n * g.ys[0] + oy * g.ys[2] + ox * g.ys[3]]), value, sum);
+    for (int64_t p = threadIdx.x; p < g.n * g.out[0] * g.out[1] * g.out[2]; p += blockDim.x) {
+      Place from = place_of(p, g.n, g.out);
+      int64_t oz = from.at[0], oy = from.at[1], ox = from.at[2];
+      int64_t d = oz * g.stride[0] + front, h = oy * g.stride[1] + top, w = ox * g.stride[2] + left;
+      if (d < 0 || d >= g.in[0] || h < 0 || h >= g.in[1] || w < 0 || w >= g.in[2]) continue;
+      T value = unpack(volume[from.b * g.xs[0] + d * g.xs[2] + h * g.xs[3] + w * g.xs[4]]);
+      sum = multiply_add(unpack(flow[from.b * g.ys[0] + oz * g.ys[2] + oy * g.ys[3] + ox * g.ys[4]]), value, sum);
     }
     sums[threadIdx.x] = sum;
     __syncthreads();
@@ -121,12 +148,17 @@ class DirectConvolution final : public Convolution {
  public:
   explicit DirectConvolution(const ConvShape& s) : kind_(s.kind), dtype_(s.dtype) {
     Arguments& g = arguments_;
-    std::copy_n(s.x_stride.begin(), 4, g.xs), std::copy_n(s.weight_stride.begin(), 4, g.ws);
-    std::copy_n(s.y_stride.begin(), 4, g.ys);
-    g.n = s.x[0], g.c = s.x[1], g.h = s.x[2], g.w = s.x[3];
-    g.o = s.weight[0], g.kh = s.weight[2], g.kw = s.weight[3], g.oh = s.y[2], g.ow = s.y[3];
+    set_strides(s.x_stride, g.xs), set_strides(s.weight_stride, g.ws), set_strides(s.y_stride, g.ys);
+    g.n = s.x[0], g.c = s.x[1], g.o = s.weight[0];
     g.c_group = s.weight[1], g.o_group = s.weight[0] / s.groups;
-    std::copy_n(s.stride, 2, g.stride), std::copy_n(s.padding, 2, g.padding), std::copy_n(s.dilation, 2, g.dilation);
+    auto before = static_cast<int>(3 - s.axes());  // axes that are not there
+    for (int i = 0; i < 3; i++) {
+      auto own = static_cast<size_t>(i - before + 2);
+      bool is = i >= before;
+      g.in[i] = is ? s.x[own] : 1, g.out[i] = is ? s.y[own] : 1, g.kernel[i] = is ? s.weight[own] : 1;
+      g.stride[i] = is ? s.stride[i - before] : 1, g.padding[i] = is ? s.padding[i - before] : 0;
+      g.dilation[i] = is ? s.dilation[i - before] : 1;
+    }
     g.bias_stride = s.bias_stride, g.count = count_of(s.result());
   }
 
@@ -145,13 +177,19 @@ class DirectConvolution final : public Convolution {
   }
 
  private:
+  static void set_strides(const Sizes& stride, int64_t (&to)[5]) {
+    std::copy_n(stride.begin(), 2, to);
+    to[2] = 0;  // of the one plane of an image
+    std::copy(stride.begin() + 2, stride.end(), to + (7 - stride.size()));
+  }
   // As many threads as there are products to add, in powers of two.
   Grid weight_grid() const {
     const Arguments& g = arguments_;
     Grid grid;
     grid.x = static_cast<uint32_t>(std::min(g.count, kMaxBlocks));
     grid.threads = 32;
-    while (grid.threads < kThreads && grid.threads < g.n * g.oh * g.ow) grid.threads *= 2;
+    const int64_t terms = g.n * g.out[0] * g.out[1] * g.out[2];
+    while (grid.threads < kThreads && grid.threads < terms) grid.threads *= 2;
     return grid;
   }
 

@@ -32,7 +32,7 @@ constexpr OperationNames kWeightNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BAC
                                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 
-Tensor tensor(int64_t uid, cudnnDataType_t type, const Four& shape, const Four& stride, int64_t alignment) {
+Tensor tensor(int64_t uid, cudnnDataType_t type, const Sizes& shape, const Sizes& stride, int64_t alignment) {
   return {uid, type, {shape.begin(), shape.end()}, {stride.begin(), stride.end()}, alignment, false, false};
 }
 
@@ -62,11 +62,11 @@ void ConvGraph::convolve() {
   window_ = Descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   window_.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute_type(s_.dtype));
   window_.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-  window_.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
-  window_.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span<const int64_t>(s_.dilation));
-  window_.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span<const int64_t>(s_.stride));
-  window_.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::span<const int64_t>(s_.padding));
-  window_.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span<const int64_t>(s_.behind));
+  window_.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(s_.axes()));
+  window_.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span<const int64_t>(s_.dilation, s_.axes()));
+  window_.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span<const int64_t>(s_.stride, s_.axes()));
+  window_.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::span<const int64_t>(s_.padding, s_.axes()));
+  window_.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span<const int64_t>(s_.behind, s_.axes()));
   window_.finalize();
   const OperationNames& names = s_.kind == ConvKind::kForward         ? kForwardNames
                                 : s_.kind == ConvKind::kInputGradient ? kInputNames
@@ -85,7 +85,8 @@ void ConvGraph::add(int64_t alignment) {
   sum_.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
   sum_.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute_type(s_.dtype));
   sum_.finalize();
-  Four shape = {1, s_.y[1], 1, 1};
+  Sizes shape = s_.y;
+  for (size_t i = 0; i < shape.size(); i++) shape[i] = i == 1 ? s_.y[1] : 1;
   bias_ = tensor(kBias, type_, shape, dense_strides(shape), alignment).describe();
   addition_ = Descriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   addition_.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum_).set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pooling calls cuDNN serves: dense tensors, windows that stay within the padded plane, averages,
+// Which pooling calls cuDNN serves: images in dense tensors, windows that stay within the padded plane, averages,
 // largest elements whose places nobody asked for; if an engine takes them. The own kernels serve all, and gradients.
 #pragma once
 

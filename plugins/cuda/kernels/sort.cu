@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort, argsort, topk, kthvalue: the elements' numbers are sorted by (line, key), where keys are whole numbers in the
-// elements' order, and what the operator wants of each line is read off.
+// sort, argsort, topk, kthvalue, median, nanmedian, mode: the elements' numbers are sorted by (line, key), where keys
+// are whole numbers in the elements' order, and what the operator wants of each line is read off.
 #include "../kernel.hpp"
 #include "../scan.hpp"
 #include "../scratch.hpp"
 #include "../walk.hpp"
+#include "kernels/order_key.cuh"
 #include "kernels/sorted_sum.hpp"
 
 namespace cuda {
 namespace {
-
-// Rising with x, in the width of the compute type: equal zeros, and NaN, the same for all of them, above everything.
-template <class T>
-PG_HD uint64_t order_key(T x) {
-  constexpr uint64_t kTop = sizeof(T) == 8 ? uint64_t{1} << 63 : uint64_t{1} << 31, kAll = kTop - 1 + kTop;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (x != x) return kAll;
-    if (x == T(0)) return kTop;
-    std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t> bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & kTop) != 0 ? ~bits & kAll : bits | kTop;
-  } else {
-    return (static_cast<uint64_t>(x) & kAll) ^ kTop;
-  }
-}
 
 struct Lines {
   Walk<1> x;      // line by line
@@ -58,6 +44,69 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Lines as they are sorted.
+template <class S>
+struct SortedLines {
+  Lines lines;
+  const uint32_t* entries;
+  const S* x;
+  __device__ __forceinline__ Compute<S> operator()(int64_t line, int64_t rank) const {
+    return unpack(x[lines.x.offset(entries[line * lines.length.size + rank])]);
+  }
+};
+
+// ---- where in a sorted line the one element stands that is wanted: the lower half of a word counts down from the end,
+// so that of equal upper halves the first one is the largest ----
+
+PG_HD uint64_t wanted_word(uint64_t upper, int64_t rank) {
+  return upper << 32 | (UINT32_MAX - static_cast<uint32_t>(rank));
+}
+PG_HD int64_t rank_of_word(uint64_t word) { return UINT32_MAX - static_cast<uint32_t>(word); }
+
+// The lower one of the middle, among numbers; NaN comes behind them. `strict`: the first NaN if there is one.
+template <class S>
+__global__ void __launch_bounds__(kThreads) find_middles(const __grid_constant__ SortedLines<S> sorted, int64_t count,
+                                                         bool strict, unsigned long long* wanted) {
+  int64_t stride = int64_t{gridDim.x} * blockDim.x, length = sorted.lines.length.size;
+  for (int64_t line = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; line < count; line += stride) {
+    int64_t numbers = length;
+    if constexpr (std::is_floating_point_v<Compute<S>>) {
+      for (int64_t first = 0; first < numbers;) {
+        int64_t half = first + (numbers - first) / 2;
+        Compute<S> value = sorted(line, half);
+        if (value != value)
+          numbers = half;
+        else
+          first = half + 1;
+      }
+    }
+    bool none = strict ? numbers < length : numbers == 0;
+    wanted[line] = wanted_word(0, none ? numbers : (numbers - 1) / 2);
+  }
+}
+
+// The end of the longest run of equal elements, of the first such run. Words begin as 0.
+template <class S>
+__global__ void __launch_bounds__(kThreads)
+    find_longest(const __grid_constant__ SortedLines<S> sorted, unsigned long long* wanted) {
+  int64_t stride = int64_t{gridDim.x} * blockDim.x, length = sorted.lines.length.size;
+  for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < sorted.lines.x.count; p += stride) {
+    int64_t rank = p, line = sorted.lines.length.split(rank, sorted.lines.narrow);
+    uint64_t key = order_key(sorted(line, rank));
+    if (rank + 1 < length && order_key(sorted(line, rank + 1)) == key) continue;
+    int64_t first = 0, last = rank;
+    while (first < last) {
+      int64_t half = first + (last - first) / 2;
+      if (order_key(sorted(line, half)) < key)
+        first = half + 1;
+      else
+        last = half;
+    }
+    uint64_t word = wanted_word(static_cast<uint64_t>(rank - first + 1), rank);
+    if (*static_cast<volatile unsigned long long*>(wanted + line) < word) atomicMax(wanted + line, word);
+  }
+}
+
 // Of each line the elements `first` to `first + each.size`, as they follow in order.
 struct Picked {
   Walk<2> out;  // values, indices: line by line
@@ -65,14 +114,16 @@ struct Picked {
   int64_t first;
 };
 
+// `wanted`, if not NULL: which one of each line.
 template <class S>
 __global__ void __launch_bounds__(kThreads)
     pick(const __grid_constant__ Lines lines, const __grid_constant__ Picked picked, const uint32_t* entries,
-         const S* x, S* values, int64_t* indices) {
+         const unsigned long long* wanted, const S* x, S* values, int64_t* indices) {
   int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < picked.out.count; p += stride) {
     int64_t rank = p, line = picked.each.split(rank, picked.out.narrow), start = line * lines.length.size;
-    int64_t entry = entries[start + picked.first + rank], at[2];
+    rank = wanted != nullptr ? rank_of_word(wanted[line]) : picked.first + rank;
+    int64_t entry = entries[start + rank], at[2];
     picked.out.locate(p, at);
     if (values != nullptr) values[at[0]] = x[lines.x.offset(entry)];
     indices[at[1]] = entry - start;
@@ -109,7 +160,12 @@ class Sort final : public Kernel {
     lines_.x = walk_of(turned.rank, turned.shape, turned.stride);
     lines_.length = Extent(length);
     lines_.narrow = lines_.x.narrow;
-    lines_.descending = call.is("topk") ? call.attr<bool>("largest") : descends(call);
+    if (call.is("topk"))
+      lines_.descending = call.attr<bool>("largest");
+    else if (call.is("sort") || call.is("argsort"))
+      lines_.descending = call.attr<bool>("descending");
+    what_ = call.is("median") ? What::kMedian : call.is("nanmedian") ? What::kNanMedian : What::kPlaces;
+    if (call.is("mode")) what_ = What::kMode;
     wide_ = x.dtype_bits == 64;
     has_values_ = !call.is("argsort");
     if (call.is("kthvalue")) picked_.first = call.attr<int64_t>("k") - 1;
@@ -128,6 +184,7 @@ class Sort final : public Kernel {
     for (uint64_t& at : keys_at_) at = scratch.take(count * sizeof(uint64_t));
     for (uint64_t& at : entries_at_) at = scratch.take(count * sizeof(uint32_t));
     sort_at_ = scratch.take(sort_bytes_);
+    if (what_ != What::kPlaces) wanted_at_ = scratch.take(count / static_cast<uint64_t>(length) * sizeof(uint64_t));
     plan.workspace = scratch.bytes();
   }
 
@@ -150,25 +207,46 @@ class Sort final : public Kernel {
         launch(grid_for(count), number_lines, lines_, rooms.values[0], rooms.keys[0]);
         room = sort_pairs(launch.native(), rooms, count, bits_of(lines - 1), scratch, sort_bytes_);
       }
+      const unsigned long long* wanted =
+          find_wanted(launch, SortedLines<S>{lines_, rooms.values[room], launch.in<S>(0)});
       S* values = has_values_ ? launch.out<S>(0) : nullptr;
-      launch(grid_for(picked_.out.count), pick<S>, lines_, picked_, rooms.values[room], launch.in<S>(0), values,
+      launch(grid_for(picked_.out.count), pick<S>, lines_, picked_, rooms.values[room], wanted, launch.in<S>(0), values,
              launch.out<int64_t>(has_values_ ? 1 : 0));
     });
   }
 
  private:
-  static bool descends(const pg::KernelCall& call) { return !call.is("kthvalue") && call.attr<bool>("descending"); }
+  enum class What { kPlaces, kMedian, kNanMedian, kMode };
+
+  template <class S>
+  const unsigned long long* find_wanted(const Launch& launch, const SortedLines<S>& sorted) const {
+    if (what_ == What::kPlaces) return nullptr;
+    auto* wanted = static_cast<unsigned long long*>(piece(launch.workspace(), wanted_at_));
+    int64_t count = lines_.x.count, lines = count / lines_.length.size;
+    if (what_ == What::kMode) {
+      auto bytes = static_cast<size_t>(lines) * sizeof *wanted;
+      PG_CUDA(cudaMemsetAsync(wanted, 0, bytes, launch.native()));
+      launch(grid_for(count), find_longest<S>, sorted, wanted);
+    } else {
+      launch(grid_for(lines), find_middles<S>, sorted, lines, what_ == What::kMedian, wanted);
+    }
+    return wanted;
+  }
 
   uint32_t dtype_;
+  What what_ = What::kPlaces;
   Lines lines_{};
   Picked picked_{};
   bool wide_ = false, has_values_ = true;
-  uint64_t keys_at_[2] = {}, entries_at_[2] = {}, sort_at_ = 0, sort_bytes_ = 0;
+  uint64_t keys_at_[2] = {}, entries_at_[2] = {}, sort_at_ = 0, sort_bytes_ = 0, wanted_at_ = 0;
 };
 PG_KERNEL("sort", Sort);
 PG_KERNEL("argsort", Sort);
 PG_KERNEL("topk", Sort);
 PG_KERNEL("kthvalue", Sort);
+PG_KERNEL("median", Sort);
+PG_KERNEL("nanmedian", Sort);
+PG_KERNEL("mode", Sort);
 
 }  // namespace
 }  // namespace cuda

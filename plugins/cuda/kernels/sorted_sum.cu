@@ -118,8 +118,12 @@ SortPairs SortSpace::rooms(void* workspace) const {
 }
 
 int SortSpace::sort(cudaStream_t stream, void* workspace, int64_t largest) const {
+  return sort(stream, workspace, rooms(workspace), bits_of(largest));
+}
+
+int SortSpace::sort(cudaStream_t stream, void* workspace, const SortPairs& rooms, int bits) const {
   char* scratch = static_cast<char*>(workspace) + 2 * keys_bytes() + 2 * values_bytes();
-  return sort_pairs(stream, rooms(workspace), entries_, bits_of(largest), scratch, sort_bytes_);
+  return sort_pairs(stream, rooms, entries_, bits, scratch, sort_bytes_);
 }
 
 SortedSum::SortedSum(const pg::KernelCall& call, uint32_t dtype, int64_t rows, const Walk<1>& before, const Walk<1>& at,

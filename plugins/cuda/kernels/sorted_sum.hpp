@@ -19,6 +19,8 @@ class SortSpace {
   SortPairs rooms(void* workspace) const;
   // Keys are `largest` at most. Answers the number of the rooms where the result will stand.
   int sort(cudaStream_t stream, void* workspace, int64_t largest) const;
+  // By the keys' lower bits. `rooms`: this space's, in either order.
+  int sort(cudaStream_t stream, void* workspace, const SortPairs& rooms, int bits) const;
 
  private:
   uint64_t keys_bytes() const;

@@ -10,29 +10,46 @@ namespace {
 
 const Object& graph_of(const Object& plan) { return *plan.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH); }
 
-int64_t offset(const TensorView& t, int64_t a, int64_t b, int64_t c, int64_t d) {
-  return a * t.stride[0] + b * t.stride[1] + c * t.stride[2] + d * t.stride[3];
+// Of [a, b, ...] the place `at` on the other axes.
+using Tap = std::vector<int64_t>;
+int64_t offset(const TensorView& t, int64_t a, int64_t b, const Tap& at) {
+  int64_t sum = a * t.stride[0] + b * t.stride[1];
+  for (size_t i = 0; i < at.size(); i++) sum += at[i] * t.stride[i + 2];
+  return sum;
 }
 
-// body(n, o, oh, ow, c, h, w, channel in the group, kh, kw) for every product of the convolution.
+// body(place) for every place on the axes that windows slide over, in row-major order.
+template <class Body>
+void each_tap(const TensorView& t, const Body& body) {
+  Tap at(t.shape.size() - 2, 0);
+  for (int64_t count = t.count() / (t.shape[0] * t.shape[1]); count > 0; count--) {
+    body(at);
+    for (size_t i = at.size(); i-- > 0;) {
+      if (++at[i] < t.shape[i + 2]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+// body(where in x, in weight, in y) for every product of the convolution.
 template <class Body>
 void each_product(const ConvolutionView& v, const Body& body) {
   int64_t in = v.weight.shape[1], out = v.weight.shape[0] / v.groups();
   for (int64_t n = 0; n < v.y.shape[0]; n++) {
     for (int64_t o = 0; o < v.y.shape[1]; o++) {
-      for (int64_t y = 0; y < v.y.shape[2]; y++) {
-        for (int64_t x = 0; x < v.y.shape[3]; x++) {
-          for (int64_t i = 0; i < in * v.weight.shape[2] * v.weight.shape[3]; i++) {
-            int64_t kw = i % v.weight.shape[3], kh = i / v.weight.shape[3] % v.weight.shape[2];
-            int64_t c = i / v.weight.shape[3] / v.weight.shape[2];
-            int64_t h = y * v.stride[0] - v.padding[0] + kh * v.dilation[0];
-            int64_t w = x * v.stride[1] - v.padding[1] + kw * v.dilation[1];
-            if (h < 0 || w < 0 || h >= v.x.shape[2] || w >= v.x.shape[3]) continue;
-            int64_t at_x = offset(v.x, n, o / out * in + c, h, w), at_w = offset(v.weight, o, c, kh, kw);
-            body(at_x, at_w, offset(v.y, n, o, y, x));
-          }
+      each_tap(v.y, [&](const Tap& to) {
+        for (int64_t c = 0; c < in; c++) {
+          each_tap(v.weight, [&](const Tap& tap) {
+            Tap from = to;
+            for (size_t i = 0; i < from.size(); i++) {
+              from[i] = to[i] * v.stride[i] - v.padding[i] + tap[i] * v.dilation[i];
+              if (from[i] < 0 || from[i] >= v.x.shape[i + 2]) return;
+            }
+            int64_t at_x = offset(v.x, n, o / out * in + c, from), at_w = offset(v.weight, o, c, tap);
+            body(at_x, at_w, offset(v.y, n, o, to));
+          });
         }
-      }
+      });
     }
   }
 }
@@ -66,13 +83,11 @@ std::vector<double> convolve(const ConvolutionView& v, const void* first, const 
   return values;
 }
 
-// body(position) for every element of a tensor of four dimensions.
+// body(a, b, place) for every element.
 template <class Body>
 void each_element(const TensorView& t, const Body& body) {
-  for (int64_t i = 0; i < t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3]; i++) {
-    int64_t d = i % t.shape[3], c = i / t.shape[3] % t.shape[2], b = i / t.shape[3] / t.shape[2] % t.shape[1];
-    body(i / t.shape[3] / t.shape[2] / t.shape[1], b, c, d);
-  }
+  for (int64_t i = 0; i < t.shape[0] * t.shape[1]; i++)
+    each_tap(t, [&](const Tap& at) { body(i / t.shape[1], i % t.shape[1], at); });
 }
 
 std::map<int64_t, TensorView> tensors_of(const Object& graph) {
@@ -144,20 +159,21 @@ void compute(const Object& plan, const std::map<int64_t, void*>& addresses) {
   const TensorView& from = v.result();
   if (operations.size() == 1) {
     void* target = addresses.at(from.uid);
-    each_element(from, [&](int64_t a, int64_t b, int64_t c, int64_t d) {
-      int64_t at = offset(from, a, b, c, d);
+    each_element(from, [&](int64_t a, int64_t b, const Tap& place) {
+      int64_t at = offset(from, a, b, place);
       write_number(from.type, target, at, sums[static_cast<size_t>(at)]);
     });
     return;
   }
   TensorView bias(*operations[1]->part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)),
       y(*operations[1]->part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
-  each_element(y, [&](int64_t a, int64_t b, int64_t c, int64_t d) {
+  each_element(y, [&](int64_t a, int64_t b, const Tap& place) {
     auto own = [&](size_t axis, int64_t i) { return bias.shape[axis] == 1 ? 0 : i; };
-    double addend =
-        read_number(bias.type, addresses.at(bias.uid), offset(bias, own(0, a), own(1, b), own(2, c), own(3, d)));
-    double sum = sums[static_cast<size_t>(offset(from, a, b, c, d))];
-    write_number(y.type, addresses.at(y.uid), offset(y, a, b, c, d), sum + addend);
+    Tap at = place;
+    for (size_t i = 0; i < at.size(); i++) at[i] = own(i + 2, at[i]);
+    double addend = read_number(bias.type, addresses.at(bias.uid), offset(bias, own(0, a), own(1, b), at));
+    double sum = sums[static_cast<size_t>(offset(from, a, b, place))];
+    write_number(y.type, addresses.at(y.uid), offset(y, a, b, place), sum + addend);
   });
 }
 

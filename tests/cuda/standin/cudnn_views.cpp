@@ -123,13 +123,15 @@ cudnnStatus_t check_convolution(const Object& operation) {
   }
   ConvolutionView c(operation);
   auto wrong = [](const char* why) { return refuse(CUDNN_STATUS_BAD_PARAM, why); };
-  if (c.x.shape.size() != 4 || c.weight.shape.size() != 4 || c.y.shape.size() != 4 || c.stride.size() != 2) {
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "two spatial dimensions only");
+  const size_t axes = c.stride.size();
+  if (axes < 2 || axes > 3) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "two or three spatial dimensions");
+  if (c.x.shape.size() != axes + 2 || c.weight.shape.size() != axes + 2 || c.y.shape.size() != axes + 2) {
+    return wrong("the tensors' dimensions");
   }
   std::vector<int64_t> after = window->numbers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
   bool channels = c.x.shape[1] % c.weight.shape[1] == 0 && c.weight.shape[0] % c.groups() == 0;
   if (!channels || c.y.shape[0] != c.x.shape[0] || c.y.shape[1] != c.weight.shape[0]) return wrong("channels");
-  for (size_t i = 0; i < 2; i++) {
+  for (size_t i = 0; i < axes; i++) {
     int64_t room = c.x.shape[i + 2] + c.padding[i] + after[i] - c.dilation[i] * (c.weight.shape[i + 2] - 1) - 1;
     if (room < 0 || c.y.shape[i + 2] != room / c.stride[i] + 1) return wrong("the size of y");
   }

@@ -13,8 +13,8 @@ using namespace vendor_test;
 namespace {
 
 struct Case {
-  Four x, weight;
-  int64_t groups = 1, stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1};
+  Sizes x, weight;
+  int64_t groups = 1, stride[3] = {1, 1, 1}, padding[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
 };
 
 const Case kCases[] = {
@@ -23,59 +23,79 @@ const Case kCases[] = {
     {{1, 3, 8, 9}, {2, 3, 3, 2}, 1, {1, 2}, {2, 1}, {2, 3}},
     {{2, 4, 5, 5}, {4, 1, 3, 3}, 4, {1, 1}, {1, 1}},
     {{3, 2, 4, 4}, {4, 2, 1, 1}, 1, {3, 3}},
+    {{2, 4, 4, 3, 5}, {6, 4, 2, 3, 2}},
+    {{1, 4, 5, 6, 4}, {2, 2, 3, 2, 3}, 2, {2, 1, 3}, {1, 0, 2}, {1, 2, 1}},
+    {{2, 3, 3, 4, 2}, {2, 3, 1, 1, 1}, 1, {1, 2, 1}},
 };
 
 ConvShape shape_of(const Case& c, ConvKind kind, uint32_t dtype) {
   ConvShape s;
   s.kind = kind, s.dtype = dtype, s.x = c.x, s.weight = c.weight, s.groups = c.groups;
-  std::copy_n(c.stride, 2, s.stride), std::copy_n(c.padding, 2, s.padding), std::copy_n(c.padding, 2, s.behind),
-      std::copy_n(c.dilation, 2, s.dilation);
-  s.y = {c.x[0], c.weight[0], 0, 0};
-  for (int i = 0; i < 2; i++) {
+  std::copy_n(c.stride, 3, s.stride), std::copy_n(c.padding, 3, s.padding), std::copy_n(c.padding, 3, s.behind),
+      std::copy_n(c.dilation, 3, s.dilation);
+  s.y = c.x;
+  s.y[1] = c.weight[0];
+  for (size_t i = 0; i < s.axes(); i++) {
     s.y[i + 2] = (c.x[i + 2] + 2 * c.padding[i] - c.dilation[i] * (c.weight[i + 2] - 1) - 1) / c.stride[i] + 1;
   }
   s.x_stride = dense_strides(s.x), s.weight_stride = dense_strides(s.weight), s.y_stride = dense_strides(s.y);
   return s;
 }
 
-int64_t at(const Four& stride, int64_t a, int64_t b, int64_t c, int64_t d) {
-  return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
+int64_t at(const Sizes& stride, const Sizes& place) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < place.size(); i++) sum += place[i] * stride[i];
+  return sum;
+}
+// Element i in row-major order.
+Sizes place_of(const Sizes& shape, int64_t i) {
+  Sizes place = shape;
+  for (size_t axis = shape.size(); axis-- > 0; i /= shape[axis]) place[axis] = i % shape[axis];
+  return place;
+}
+
+// The strides of [o, c, ...] with o next to each other, then c.
+Sizes turned_strides(const Sizes& shape) {
+  Sizes stride = shape;
+  int64_t step = 1;
+  for (size_t i = 0; i < shape.size(); step *= shape[i++]) stride[i] = step;
+  return stride;
 }
 
 // The result, dense, and the sums of the terms' sizes.
 void convolve(const ConvShape& s, const Data& x, const Data& weight, const Data& y, std::vector<double>& sums,
               std::vector<double>& sizes) {
   int64_t in = s.weight[1], out = s.weight[0] / s.groups;
-  for (int64_t n = 0; n < s.y[0]; n++)
-    for (int64_t o = 0; o < s.y[1]; o++)
-      for (int64_t i = 0; i < s.y[2]; i++)
-        for (int64_t j = 0; j < s.y[3]; j++)
-          for (int64_t c = 0; c < in; c++)
-            for (int64_t p = 0; p < s.weight[2]; p++)
-              for (int64_t q = 0; q < s.weight[3]; q++) {
-                int64_t h = i * s.stride[0] - s.padding[0] + p * s.dilation[0];
-                int64_t w = j * s.stride[1] - s.padding[1] + q * s.dilation[1], channel = o / out * in + c;
-                if (h < 0 || w < 0 || h >= s.x[2] || w >= s.x[3]) continue;
-                double a, b;
-                int64_t to;
-                if (s.kind == ConvKind::kForward) {
-                  a = x.at(at(s.x_stride, n, channel, h, w)), b = weight.at(at(s.weight_stride, o, c, p, q));
-                  to = at(dense_strides(s.y), n, o, i, j);
-                } else if (s.kind == ConvKind::kInputGradient) {
-                  a = y.at(at(s.y_stride, n, o, i, j)), b = weight.at(at(s.weight_stride, o, c, p, q));
-                  to = at(dense_strides(s.x), n, channel, h, w);
-                } else {
-                  a = y.at(at(s.y_stride, n, o, i, j)), b = x.at(at(s.x_stride, n, channel, h, w));
-                  to = at(dense_strides(s.weight), o, c, p, q);
-                }
-                sums[static_cast<size_t>(to)] += a * b, sizes[static_cast<size_t>(to)] += std::fabs(a * b);
-              }
+  for (int64_t i = 0; i < count_of(s.y); i++) {
+    Sizes to = place_of(s.y, i);
+    for (int64_t j = 0; j < count_of(s.weight); j++) {
+      Sizes tap = place_of(s.weight, j), from = to;
+      if (tap[0] != to[1]) continue;
+      from[1] = to[1] / out * in + tap[1];
+      bool inside = true;
+      for (size_t axis = 0; axis < s.axes(); axis++) {
+        int64_t place = to[axis + 2] * s.stride[axis] - s.padding[axis] + tap[axis + 2] * s.dilation[axis];
+        from[axis + 2] = place, inside = inside && place >= 0 && place < s.x[axis + 2];
+      }
+      if (!inside) continue;
+      double a, b;
+      int64_t target;
+      if (s.kind == ConvKind::kForward) {
+        a = x.at(at(s.x_stride, from)), b = weight.at(at(s.weight_stride, tap)), target = i;
+      } else if (s.kind == ConvKind::kInputGradient) {
+        a = y.at(at(s.y_stride, to)), b = weight.at(at(s.weight_stride, tap)), target = at(dense_strides(s.x), from);
+      } else {
+        a = y.at(at(s.y_stride, to)), b = x.at(at(s.x_stride, from)), target = j;
+      }
+      sums[static_cast<size_t>(target)] += a * b, sizes[static_cast<size_t>(target)] += std::fabs(a * b);
+    }
+  }
 }
 
 // Elements from a tensor's first to behind its last: there is no more of it, and what lies behind is guarded.
-int64_t extent(const Four& shape, const Four& stride) {
+int64_t extent(const Sizes& shape, const Sizes& stride) {
   int64_t last = 0;
-  for (size_t i = 0; i < 4; i++) last += (shape[i] - 1) * stride[i];
+  for (size_t i = 0; i < shape.size(); i++) last += (shape[i] - 1) * stride[i];
   return count_of(shape) == 0 ? 0 : last + 1;
 }
 
@@ -99,7 +119,7 @@ void check_convolution(const Convolution& convolution, const ConvShape& s, ConvS
   double worst = 0;
   for (size_t i = 0; i < sums.size(); i++) {
     auto position = static_cast<int64_t>(i);
-    double addend = s.bias ? bias.at(position / (s.y[2] * s.y[3]) % s.y[1] * s.bias_stride) : 0;
+    double addend = s.bias ? bias.at(position / (count_of(s.y) / s.y[0] / s.y[1]) % s.y[1] * s.bias_stride) : 0;
     double error = std::fabs(result.at(position) - sums[i] - addend);
     worst = std::max(worst, error / (sizes[i] + std::fabs(addend) + 1));
   }
@@ -124,9 +144,14 @@ TEST_CASE("layouts are told apart") {
   CHECK(layout_of(shape, {60, 1, 15, 3}) == Layout::kChannelsLast);
   CHECK(layout_of(shape, {120, 20, 5, 1}) == Layout::kOther);
   CHECK(layout_of(shape, {0, 20, 5, 1}) == Layout::kOther);
-  CHECK(layout_of({2, 1, 4, 5}, {20, 77, 5, 1}) == Layout::kDense);
-  CHECK(layout_of({1, 3, 1, 1}, {9, 1, 9, 9}) == Layout::kDense);  // either: dense
-  CHECK(told_strides({2, 1, 4, 5}, Layout::kDense) == Four{20, 20, 5, 1});
+  CHECK(layout_of(Four{2, 1, 4, 5}, {20, 77, 5, 1}) == Layout::kDense);
+  CHECK(layout_of(Four{1, 3, 1, 1}, {9, 1, 9, 9}) == Layout::kDense);  // either: dense
+  CHECK(told_strides(Four{2, 1, 4, 5}, Layout::kDense) == Four{20, 20, 5, 1});
+  Sizes volume = {2, 3, 4, 5, 6};
+  CHECK(layout_of(volume, {360, 120, 30, 6, 1}) == Layout::kDense);
+  CHECK(layout_of(volume, {360, 1, 90, 18, 3}) == Layout::kChannelsLast);
+  CHECK(layout_of(volume, {360, 120, 1, 4, 20}) == Layout::kOther);
+  CHECK(told_strides(volume, Layout::kChannelsLast) == Sizes{360, 1, 90, 18, 3});
 }
 
 TEST_CASE("only what cuDNN cannot read is copied, at first") {
@@ -150,7 +175,7 @@ TEST_CASE("convolutions by cuDNN") {
         CAPTURE(pg::dtype_name(dtype), static_cast<int>(kind), c.groups);
         ConvShape s = shape_of(c, kind, dtype);
         check_cudnn(s);
-        s.weight_stride = {1, s.weight[0], s.weight[0] * s.weight[1], s.weight[0] * s.weight[1] * s.weight[2]};
+        s.weight_stride = turned_strides(s.weight);
         if (kind != ConvKind::kWeightGradient) check_cudnn(s);
         s.x_stride = channels_last_strides(s.x);
         if (kind != ConvKind::kInputGradient) check_cudnn(s);
@@ -162,10 +187,12 @@ TEST_CASE("convolutions by cuDNN") {
 TEST_CASE("a bias is added, by cuDNN for 16-bit floats") {
   open_host();
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
-    for (int64_t stride : {1, 2}) {
-      ConvShape s = shape_of(kCases[1], ConvKind::kForward, dtype);
-      s.bias = true, s.bias_stride = stride;
-      check_cudnn(s);
+    for (const Case& c : {kCases[1], kCases[6]}) {
+      for (int64_t stride : {1, 2}) {
+        ConvShape s = shape_of(c, ConvKind::kForward, dtype);
+        s.bias = true, s.bias_stride = stride;
+        check_cudnn(s);
+      }
     }
   }
 }
@@ -221,7 +248,7 @@ TEST_CASE("what cuDNN refuses is computed by own kernels, and said") {
         CHECK(log_lines()[0] ==
               "cuDNN has no engine for a convolution (no engine for the graph): own kernels compute it");
         check_convolution(*convolution, s);
-        s.weight_stride = {1, s.weight[0], s.weight[0] * s.weight[1], s.weight[0] * s.weight[1] * s.weight[2]};
+        s.weight_stride = turned_strides(s.weight);
         if (kind != ConvKind::kWeightGradient) check_convolution(*make_direct_convolution(s), s);
       }
     }

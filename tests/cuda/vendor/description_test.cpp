@@ -23,6 +23,15 @@ ConvShape shape_of(ConvKind kind, uint32_t dtype) {
   return s;
 }
 
+ConvShape volume_of(ConvKind kind, uint32_t dtype) {
+  ConvShape s = shape_of(kind, dtype);
+  s.x = {2, 4, 5, 7, 6}, s.weight = {6, 2, 2, 3, 3}, s.y = {2, 6, 4, 4, 8};
+  s.stride[0] = 1, s.padding[0] = s.behind[0] = 0;
+  s.stride[1] = 2, s.padding[1] = s.behind[1] = 1, s.padding[2] = s.behind[2] = 2;
+  s.x_stride = dense_strides(s.x), s.weight_stride = dense_strides(s.weight), s.y_stride = dense_strides(s.y);
+  return s;
+}
+
 PoolingShape pooling(PoolKind kind, uint32_t dtype) {
   PoolingShape s;
   s.kind = kind, s.dtype = dtype, s.full = {2, 3, 7, 6}, s.pooled = {2, 3, 4, 6};
@@ -48,16 +57,18 @@ int64_t status_of(const Body& body) {
 TEST_CASE("cuDNN takes every convolution as we describe it") {
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (ConvKind kind : {ConvKind::kForward, ConvKind::kInputGradient, ConvKind::kWeightGradient}) {
-      ConvShape s = shape_of(kind, dtype);
-      for (int64_t alignment : {int64_t{16}, pg::dtype_bytes(dtype)}) {
-        CHECK(ConvGraph(s, choose_layouts(s, true), false, alignment).operations().size() == 1);
+      for (ConvShape s : {shape_of(kind, dtype), volume_of(kind, dtype)}) {
+        for (int64_t alignment : {int64_t{16}, pg::dtype_bytes(dtype)}) {
+          CHECK(ConvGraph(s, choose_layouts(s, true), false, alignment).operations().size() == 1);
+        }
+        s.x_stride = channels_last_strides(s.x), s.weight_stride = channels_last_strides(s.weight);
+        CHECK(ConvGraph(s, choose_layouts(s, true), false, 16).operations().size() == 1);
       }
-      s.x_stride = channels_last_strides(s.x), s.weight_stride = channels_last_strides(s.weight);
-      CHECK(ConvGraph(s, choose_layouts(s, true), false, 16).operations().size() == 1);
     }
-    ConvShape s = shape_of(ConvKind::kForward, dtype);
-    for (int64_t alignment : {int64_t{16}, pg::dtype_bytes(dtype)}) {
-      CHECK(ConvGraph(s, choose_layouts(s, true), true, alignment).operations().size() == 2);
+    for (const ConvShape& s : {shape_of(ConvKind::kForward, dtype), volume_of(ConvKind::kForward, dtype)}) {
+      for (int64_t alignment : {int64_t{16}, pg::dtype_bytes(dtype)}) {
+        CHECK(ConvGraph(s, choose_layouts(s, true), true, alignment).operations().size() == 2);
+      }
     }
   }
 }
@@ -127,6 +138,11 @@ TEST_CASE("cuDNN refuses mistakes") {
   CHECK(status_of([] {
           ConvShape s = shape_of(ConvKind::kForward, PG_F32);
           s.y[3] = 9;
+          ConvGraph(s, choose_layouts(s, true), false, 16);
+        }) == CUDNN_STATUS_BAD_PARAM);
+  CHECK(status_of([] {
+          ConvShape s = volume_of(ConvKind::kForward, PG_F32);
+          s.y[2] = 9;
           ConvGraph(s, choose_layouts(s, true), false, 16);
         }) == CUDNN_STATUS_BAD_PARAM);
   CHECK(status_of([] {

@@ -64,6 +64,18 @@ TEST_CASE("cuDNN has engines for dense convolutions") {
   }
 }
 
+TEST_CASE("cuDNN has engines for dense convolutions of volumes and their gradients") {
+  for (uint32_t dtype : {PG_F32, PG_F16, PG_BF16}) {
+    for (ConvKind kind : {ConvKind::kForward, ConvKind::kInputGradient, ConvKind::kWeightGradient}) {
+      ConvShape s;
+      s.kind = kind, s.dtype = dtype, s.x = {2, 8, 5, 7, 6}, s.weight = {16, 8, 3, 3, 3}, s.y = {2, 16, 3, 5, 4};
+      s.x_stride = dense_strides(s.x), s.weight_stride = dense_strides(s.weight), s.y_stride = dense_strides(s.y);
+      CAPTURE(pg::dtype_name(dtype), static_cast<int>(kind));
+      CHECK(engines(ConvGraph(s, choose_layouts(s, true), false, 16)).planned > 0);
+    }
+  }
+}
+
 TEST_CASE("cuDNN has an engine for all pooling of dense tensors") {
   for (uint32_t dtype : {PG_F32, PG_F64, PG_F16, PG_BF16}) {
     for (PoolKind kind : {PoolKind::kMax, PoolKind::kAveragePadded, PoolKind::kAverage}) {

@@ -46,7 +46,9 @@ ConvShape shape_of(const Layer& layer, uint32_t dtype, ConvKind kind, bool chann
   int64_t out = (layer.size + 2 * s.padding[0] - layer.kernel) / layer.stride + 1;
   s.x = {kBatch, layer.in, layer.size, layer.size}, s.y = {kBatch, layer.out, out, out};
   s.weight = {layer.out, layer.in, layer.kernel, layer.kernel};
-  auto strides = [&](const Four& shape) { return channels_last ? channels_last_strides(shape) : dense_strides(shape); };
+  auto strides = [&](const Sizes& shape) {
+    return channels_last ? channels_last_strides(shape) : dense_strides(shape);
+  };
   s.x_stride = strides(s.x), s.weight_stride = strides(s.weight), s.y_stride = strides(s.y);
   return s;
 }
