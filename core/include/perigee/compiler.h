@@ -94,6 +94,12 @@ typedef struct pg_compiler {
   /* What has been done beyond joining nodes, for who asks: a line that lives as long as the kernel. May be NULL, and
    * answer NULL. */
   const char *(*describe)(void *self, void *kernel); /* [any] */
+  /* Optional, all three or none, where the device captures: as the functions of pg_capture (perigee/capture.h), for kernels
+   * of this compiler, which then may be a part of a plan. PG_E_NOT_SUPPORTED of measure, and NULL: plans are cut around
+   * them. A workspace is the plan's own. */
+  int32_t (*measure)(void *self, void *kernel, const pg_launch *launch, uint64_t *bytes, pg_error *error);            /* [any] */
+  int32_t (*launch_captured)(void *self, void *kernel, const pg_launch *launch, pg_address runtime, pg_error *error); /* [stream] */
+  int32_t (*write)(void *self, void *kernel, const pg_launch *launch, void *block, pg_error *error);                  /* [any] */
 } pg_compiler;
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 //   ... if (std::strcmp(id, PG_IFACE_COMPILER) == 0) return &pg::compiler_table<Joiner, "cpu">;
 #pragma once
 
+#include "perigee/capture.hpp"
 #include "perigee/compiler.h"
 #include "perigee/kernel.hpp"
 
@@ -80,10 +81,21 @@ struct CompilerTable {
     const auto* described = dynamic_cast<const DescribedKernel*>(static_cast<Kernel*>(kernel));
     return described != nullptr ? described->description() : nullptr;
   }
+  // Of kernels that are CapturedKernels.
+  static int32_t measure(void*, void* kernel, const pg_launch* launch, uint64_t* bytes, pg_error* error) noexcept {
+    return guard(error, "region", [&] { *bytes = detail::captured_kernel(kernel).runtime(*launch, nullptr); });
+  }
+  static int32_t launch_captured(void*, void* kernel, const pg_launch* launch, pg_address block,
+                                 pg_error* error) noexcept {
+    return guard(error, "region", [&] { detail::captured_kernel(kernel).launch_captured(*launch, block); });
+  }
+  static int32_t write(void*, void* kernel, const pg_launch* launch, void* block, pg_error* error) noexcept {
+    return guard(error, "region", [&] { detail::captured_kernel(kernel).runtime(*launch, block); });
+  }
 };
 
 template <class Compiler, OpName device_type>
-inline constexpr pg_compiler compiler_table = {PG_SIZE(pg_compiler, describe),
+inline constexpr pg_compiler compiler_table = {PG_SIZE(pg_compiler, write),
                                                0,
                                                CompilerTable<Compiler, device_type>::type.text,
                                                CompilerTable<Compiler, device_type>::claim,
@@ -91,6 +103,9 @@ inline constexpr pg_compiler compiler_table = {PG_SIZE(pg_compiler, describe),
                                                CompilerTable<Compiler, device_type>::launch,
                                                CompilerTable<Compiler, device_type>::release,
                                                CompilerTable<Compiler, device_type>::pack,
-                                               CompilerTable<Compiler, device_type>::describe};
+                                               CompilerTable<Compiler, device_type>::describe,
+                                               CompilerTable<Compiler, device_type>::measure,
+                                               CompilerTable<Compiler, device_type>::launch_captured,
+                                               CompilerTable<Compiler, device_type>::write};
 
 }  // namespace pg

@@ -87,6 +87,7 @@ void Captured::drop() {
   }
   pieces_.clear();
   frozen_.clear();
+  rooms_.clear();
   block_ = nullptr;
   for (Stand& stand : stands_) stand.held = stand.own = nullptr;
 }
@@ -153,10 +154,8 @@ bool Captured::is_as_seen(const CallMemory& memory) {
 bool Captured::has_frozen_changes(const Plan& plan) {
   bool found = false;
   for (uint32_t i = 0; i < frozen_.size(); i++) {
-    if (frozen_[i].empty()) continue;
+    if (frozen_[i].empty() || frozen_[i] == numbers_of(plan, plan.steps[i])) continue;
     const Launch& l = plan.launches[plan.steps[i].launch];
-    const uint32_t fixed = l.signature->op->info->static_size;
-    if (std::memcmp(frozen_[i].data(), l.attrs.data() + fixed, frozen_[i].size()) == 0) continue;
     cut_.insert(plan.steps[i].launch);
     why_ = std::string("a number of ") + l.signature->op->info->name + " has changed";
     found = true;
@@ -205,6 +204,15 @@ void Captured::copy_out(const CallMemory& memory) {
   }
 }
 
+int32_t Captured::write(Entry& entry, pg_error& error) {
+  void* block = image_.data() + entry.offset;
+  if (entry.region != nullptr)
+    return entry.kernel->by->compiler->write(entry.kernel->by->self, entry.kernel->prepared, &entry.launch, block,
+                                             &error);
+  const Signature& s = *entry.signature;
+  return device_->plugin()->capture->write(s.kernel.self, s.kernel.index, s.prepared, &entry.launch, block, &error);
+}
+
 // Writes the numbers of this call to the piece's part of the block. False: they want other work than was captured, and
 // nothing of this piece has happened.
 bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
@@ -219,12 +227,16 @@ bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
   const std::vector<uint8_t> before(image_.begin() + static_cast<ptrdiff_t>(piece.begin),
                                     image_.begin() + static_cast<ptrdiff_t>(piece.begin + piece.bytes));
   for (Entry& entry : piece.entries) {
-    Signature& s = *entry.signature;
     const Launch& l = plan.launches[plan.steps[entry.step].launch];
-    running = {l.item, s.op};
-    if (entry.written && entry.attrs == l.attrs) continue;
-    entry.attrs = l.attrs;
-    if (s.op->info->effect == PG_EFFECT_RANDOM) {
+    const bool joined = entry.region != nullptr;
+    if (joined) entry.region->read_numbers(plan);
+    const std::vector<uint8_t>& attrs = joined ? entry.region->attrs : l.attrs;
+    running = {l.item, joined ? nullptr : entry.signature->op};
+    if (entry.written && entry.attrs == attrs) continue;
+    entry.attrs = attrs;
+    const bool draws = !joined && entry.signature->op->info->effect == PG_EFFECT_RANDOM;
+    if (draws) {
+      const Signature& s = *entry.signature;
       const int64_t elements = s.outputs.empty() ? 1 : s.outputs[0].meta->numel;
       const RngState state = draw(elements);
       drawn.push_back({elements, state});
@@ -234,15 +246,15 @@ bool Captured::renew(Plan& plan, Piece& piece, Running& running) {
     if (entry.bytes == 0) continue;
     entry.launch.attrs = entry.attrs.data();
     pg_error error = pg::make_error();
-    const int32_t code = device_->plugin()->capture->write(s.kernel.self, s.kernel.index, s.prepared, &entry.launch,
-                                                           image_.data() + entry.offset, &error);
-    entry.written = code == PG_OK && s.op->info->effect != PG_EFFECT_RANDOM;
+    const int32_t code = write(entry, error);
+    entry.written = code == PG_OK && !draws;
     if (code == PG_OK) continue;
     piece.written = false;  // the image is ahead of the block
     undo();
     if (code != PG_E_FAILED_PRECONDITION) pg::fail_as(code, error);
     cut_.insert(plan.steps[entry.step].launch);
-    why_ = std::string("the numbers of ") + s.op->info->name + " want other work than before";
+    why_ = std::string("the numbers of ") + (joined ? entry.region->names : entry.signature->op->info->name) +
+           " want other work than before";
     return false;
   }
   if (piece.bytes > 0 &&

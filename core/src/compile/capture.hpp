@@ -22,6 +22,8 @@ struct Running {
 void launch_step(Plan& plan, const PlanStep& step, Running& running);
 // The same for what launching leaves behind: versions.
 void note_step(Plan& plan, const PlanStep& step);
+// Its run-time attributes, of a region those of all its nodes.
+std::vector<uint8_t> numbers_of(const Plan& plan, const PlanStep& step);
 
 // The memory of a call: by numbers of tensors from outside, and by slots.
 struct CallMemory {
@@ -41,6 +43,8 @@ class Captured final : public CaptureLog {
 
   uint64_t sequence(const char* what, const char* origin) override;
   void launch(Signature& s, const pg_launch& launch) override;
+  void launch(Region& region, RegionKernel& kernel, const pg_launch& launch) override;
+  pg_address workspace(uint64_t bytes) override;
   static void end_all();  // at shutdown, before devices are closed
 
  private:
@@ -61,9 +65,11 @@ class Captured final : public CaptureLog {
     Where at;         // and that is where
     StorageRef own;   // of one that moves: a copy, of the bytes from low to high
   };
-  // A captured launch, as pg_capture is asked about it.
+  // A captured launch, as pg_capture is asked about it, or, of a region, the compiler that made its kernel.
   struct Entry {
     SignatureRef signature;
+    Region* region = nullptr;
+    RegionKernel* kernel = nullptr;
     uint32_t step = 0;
     std::vector<pg_address> in, out;
     pg_launch launch{};
@@ -94,6 +100,7 @@ class Captured final : public CaptureLog {
   void put_back(Plan& plan, const CallMemory& memory);
   void copy_in(const CallMemory& memory);
   void copy_out(const CallMemory& memory);
+  int32_t write(Entry& entry, pg_error& error);
   bool renew(Plan& plan, Piece& piece, Running& running);
   void launch_piece(Plan& plan, Piece& piece, Running& running);
   void drop();
@@ -101,6 +108,8 @@ class Captured final : public CaptureLog {
   // ---- capture_make.cpp ----
   void find_stands(const Plan& plan);
   bool is_capturable(const Plan& plan, uint32_t step) const;
+  Entry& note_entry(const pg_launch& launch);
+  pg_address block_of_next();
   void make_room(const CallMemory& memory);
   void measure(Plan& plan);
   void divide(Plan& plan);
@@ -118,6 +127,7 @@ class Captured final : public CaptureLog {
   std::set<uint32_t> cut_;          // launches whose numbers changed, and that keep those they were captured with
   std::vector<Piece> pieces_;
   std::vector<std::vector<uint8_t>> frozen_;  // by step: run-time attributes that it keeps
+  std::map<uint32_t, StorageRef> rooms_;      // by step: workspaces of regions
   StorageRef block_;
   std::vector<uint8_t> image_;  // of the block
   // ---- while something is captured ----

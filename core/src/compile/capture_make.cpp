@@ -23,6 +23,18 @@ int64_t extent_of(const Meta& meta) {
 
 }  // namespace
 
+std::vector<uint8_t> numbers_of(const Plan& plan, const PlanStep& step) {
+  std::vector<uint8_t> bytes;
+  auto add = [&](uint32_t launch) {
+    const Launch& l = plan.launches[launch];
+    if (l.signature) bytes.insert(bytes.end(), l.attrs.begin() + l.signature->op->info->static_size, l.attrs.end());
+  };
+  if (step.region == nullptr) add(step.launch);
+  for (size_t n = 0; step.region != nullptr && n < step.region->view.launches.size(); n++)
+    add(step.region->view.launches[n]);
+  return bytes;
+}
+
 bool Captured::is_eligible(const Plan& plan) {
   if (!plan.arena || plan.steps.size() < fewest_steps) return false;
   if (device_ == nullptr) {
@@ -69,9 +81,13 @@ void Captured::find_stands(const Plan& plan) {
   }
 }
 
-bool Captured::is_capturable(const Plan& plan, uint32_t step) const {
-  if (plan.steps[step].region != nullptr || cut_.contains(plan.steps[step].launch)) return false;
-  const Launch& l = plan.launches[plan.steps[step].launch];
+bool Captured::is_capturable(const Plan& plan, uint32_t number) const {
+  const PlanStep& step = plan.steps[number];
+  if (cut_.contains(step.launch)) return false;
+  if (step.region != nullptr)
+    return step.region->device == device_ && step.kernel->by->compiler->measure != nullptr &&
+           step.kernel->pack_bytes == 0 && step.kernel->by->self == device_->self();
+  const Launch& l = plan.launches[step.launch];
   if (!l.signature) return plan.operands[l.outputs[0]].tensor->device == device_;
   const Signature& s = *l.signature;
   if (s.device != device_) return false;
@@ -111,12 +127,14 @@ void Captured::measure(Plan& plan) {
   Running running;
   for (step_ = 0; step_ < plan.steps.size(); step_++) {
     if (!is_capturable(plan, step_)) continue;
-    const Launch& l = plan.launches[plan.steps[step_].launch];
-    if (!l.signature || l.signature->how != How::kernel) continue;
+    const PlanStep& step = plan.steps[step_];
+    const Launch& l = plan.launches[step.launch];
+    if (step.region == nullptr && (!l.signature || l.signature->how != How::kernel)) continue;
     unsupported_ = false;
-    launch_step(plan, plan.steps[step_], running);
-    if (!unsupported_ && (measured_.back().bytes > 0 || l.signature->op->info->effect != PG_EFFECT_RANDOM)) continue;
-    cut_.insert(plan.steps[step_].launch);
+    launch_step(plan, step, running);
+    const bool draws = step.region == nullptr && l.signature->op->info->effect == PG_EFFECT_RANDOM;
+    if (!unsupported_ && (measured_.back().bytes > 0 || !draws)) continue;
+    cut_.insert(step.launch);
     measured_.pop_back();
   }
   measuring_ = false;
@@ -143,10 +161,7 @@ void Captured::divide(Plan& plan) {
       piece.entries.push_back(std::move(entry));
     }
     piece.bytes = bytes - piece.begin;
-    for (uint32_t k = piece.first; piece.captured && k < piece.end; k++) {
-      const Launch& l = plan.launches[plan.steps[k].launch];
-      if (l.signature) frozen_[k].assign(l.attrs.begin() + l.signature->op->info->static_size, l.attrs.end());
-    }
+    for (uint32_t k = piece.first; piece.captured && k < piece.end; k++) frozen_[k] = numbers_of(plan, plan.steps[k]);
     for (const Entry& entry : piece.entries)
       if (entry.bytes > 0) frozen_[entry.step].clear();
   }
@@ -160,18 +175,36 @@ void Captured::launch(Signature& s, const pg_launch& launch) {
   const pg_capture& table = *device_->plugin()->capture;
   pg_error error = pg::make_error();
   if (!measuring_) {
-    Entry& entry = into_->entries[entry_++];
-    if (entry.step != step_) pg::fail(PG_E_INTERNAL, "a launch of the plan is not where it was");
-    pg_address at{0, 0};
-    if (entry.bytes > 0) {
-      at = block_->address();
-      at.offset += entry.offset;
-    }
+    const pg_address at = block_of_next();
     pg::check(table.launch(s.kernel.self, s.kernel.index, s.prepared, &launch, at, &error), error);
     return;
   }
-  Entry& entry = measured_.emplace_back();
+  Entry& entry = note_entry(launch);
   entry.signature = SignatureRef::share(&s);
+  const int32_t code = table.measure(s.kernel.self, s.kernel.index, s.prepared, &launch, &entry.bytes, &error);
+  unsupported_ = code == PG_E_NOT_SUPPORTED;
+  if (!unsupported_) pg::check(code, error);
+  if (s.op->info->attr_size == s.op->info->static_size) entry.bytes = 0;
+}
+
+void Captured::launch(Region& region, RegionKernel& kernel, const pg_launch& launch) {
+  const pg_compiler& table = *kernel.by->compiler;
+  pg_error error = pg::make_error();
+  if (!measuring_) {
+    const pg_address at = block_of_next();
+    pg::check(table.launch_captured(kernel.by->self, kernel.prepared, &launch, at, &error), error);
+    return;
+  }
+  Entry& entry = note_entry(launch);
+  entry.region = &region;
+  entry.kernel = &kernel;
+  const int32_t code = table.measure(kernel.by->self, kernel.prepared, &launch, &entry.bytes, &error);
+  unsupported_ = code == PG_E_NOT_SUPPORTED;
+  if (!unsupported_) pg::check(code, error);
+}
+
+Captured::Entry& Captured::note_entry(const pg_launch& launch) {
+  Entry& entry = measured_.emplace_back();
   entry.step = step_;
   entry.in.assign(launch.input, launch.input + launch.input_count);
   entry.out.assign(launch.output, launch.output + launch.output_count);
@@ -179,10 +212,23 @@ void Captured::launch(Signature& s, const pg_launch& launch) {
   entry.launch.input = entry.in.data();  // stay where they are when the entry is moved
   entry.launch.output = entry.out.data();
   entry.launch.packed = nullptr;
-  const int32_t code = table.measure(s.kernel.self, s.kernel.index, s.prepared, &launch, &entry.bytes, &error);
-  unsupported_ = code == PG_E_NOT_SUPPORTED;
-  if (!unsupported_) pg::check(code, error);
-  if (s.op->info->attr_size == s.op->info->static_size) entry.bytes = 0;
+  return entry;
+}
+
+// Where what is captured now finds its numbers.
+pg_address Captured::block_of_next() {
+  Entry& entry = into_->entries[entry_++];
+  if (entry.step != step_) pg::fail(PG_E_INTERNAL, "a launch of the plan is not where it was");
+  if (entry.bytes == 0) return {0, 0};
+  pg_address at = block_->address();
+  at.offset += entry.offset;
+  return at;
+}
+
+pg_address Captured::workspace(uint64_t bytes) {
+  StorageRef& room = rooms_[step_];
+  if (!room) room = allocate(*device_, bytes, "pg.compile");
+  return room->address();
 }
 
 uint64_t Captured::sequence(const char* what, const char* origin) {

@@ -10,6 +10,7 @@
 #include "base/profile.hpp"
 #include "base/small_vector.hpp"
 #include "call/packed.hpp"
+#include "device/captured.hpp"
 #include "tensor/dropped.hpp"
 
 namespace perigee {
@@ -204,13 +205,17 @@ void RegionKernel::pack(const Launches& list, Device& device, const pg_launch& l
   filled = true;
 }
 
-void Region::launch(Launches& list, RegionKernel& kernel) {
-  for (size_t n = 0; n < view.launches.size(); n++) {  // the numbers of this call
+void Region::read_numbers(const Launches& list) {
+  for (size_t n = 0; n < view.launches.size(); n++) {
     const Launch& l = list.launches[view.launches[n]];
     const uint32_t fixed = view.nodes[n].op->static_size;
     if (l.attrs.size() > fixed)
       std::memcpy(attrs.data() + view.nodes[n].attrs_offset + fixed, l.attrs.data() + fixed, l.attrs.size() - fixed);
   }
+}
+
+void Region::launch(Launches& list, RegionKernel& kernel) {
+  read_numbers(list);
   SmallVector<pg_address, 8> in(kernel.input_operands.size()), out(kernel.output_operands.size());
   const uint32_t stream = device->synchronous ? 0 : ambient().stream;
   auto address = [&](uint32_t operand, bool writes) {
@@ -240,6 +245,10 @@ void Region::launch(Launches& list, RegionKernel& kernel) {
     packed[0] = kernel.packed->address();
     launch.packed = packed;
     if (!device->synchronous) use_on(*kernel.packed, stream, false);
+  }
+  if (ambient().capture != nullptr) [[unlikely]] {
+    if (kernel.workspace > 0) launch.workspace = ambient().capture->workspace(kernel.workspace);
+    return ambient().capture->launch(*this, kernel, launch);
   }
   if (kernel.workspace > 0) {
     scratch.block = device->allocator.alloc(kernel.workspace, stream);

@@ -73,6 +73,8 @@ struct Region {
 
   // The kernel for those finals that outlive the call or are needed. NULL: launch them one by one.
   RegionKernel* kernel_for(const Launches& list, const std::vector<uint8_t>& outlives);
+  // Brings the run-time attributes in `attrs` up to the call's.
+  void read_numbers(const Launches& list);
   void launch(Launches& list, RegionKernel& kernel);
 };
 

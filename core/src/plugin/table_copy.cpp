@@ -52,7 +52,7 @@ constexpr uint32_t kKnown<pg_collectives> = PG_SIZE(pg_collectives, peers);
 template <>
 constexpr uint32_t kKnown<pg_capture> = PG_SIZE(pg_capture, write);
 template <>
-constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, describe);
+constexpr uint32_t kKnown<pg_compiler> = PG_SIZE(pg_compiler, write);
 template <>
 constexpr uint32_t kKnown<pg_data> = PG_SIZE(pg_data, codecs);
 template <>
@@ -325,6 +325,12 @@ const pg_compiler* copy_compiler(const void* raw, TableMemory& keep) {
   require(table->compile, where, "compile");
   require(table->launch, where, "launch");
   require(table->release, where, "release");
+  const bool some = table->measure != nullptr || table->launch_captured != nullptr || table->write != nullptr;
+  if (some) {
+    require(table->measure, where, "measure");
+    require(table->launch_captured, where, "launch_captured");
+    require(table->write, where, "write");
+  }
   return table;
 }
 

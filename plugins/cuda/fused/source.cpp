@@ -188,7 +188,7 @@ class Writer {
   // A word of the arguments, as the kernel reads it.
   std::string number(KernelNumber number, const char* type) {
     source_.numbers.push_back(std::move(number));
-    return format("bits_as<%s>(a.number[%zu])", type, source_.numbers.size() - 1);
+    return format("bits_as<%s>(NUMBER(%zu))", type, source_.numbers.size() - 1);
   }
 
   void add_node(uint32_t n) {
@@ -274,6 +274,7 @@ class Writer {
     if (!walk_.linear()) t += format("  Axis axis[%zu];\n  int64_t stride[%zu][%zu];\n", rank, layouts, rank);
     t += format("};\nextern \"C\" __global__ void __launch_bounds__(256) %s(const __grid_constant__ Arguments a) {\n",
                 kKernelName);
+    t += "  FIND_NUMBERS\n";
     t += "  for (int64_t item = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x; item < a.items;\n"
          "       item += static_cast<int64_t>(gridDim.x) * 256) {\n";
     t += format("    const int64_t at = item * %d;\n", width);
@@ -333,6 +334,15 @@ uint64_t number_word(const KernelNumber& number, const pg_launch& launch) {
   }
   const double exponent = number.value(attrs).real;
   return exponent == 2 ? 1 : exponent == 0.5 ? 2 : exponent == -0.5 ? 3 : 0;
+}
+
+std::string Source::complete(bool renewed) const {
+  if (!renewed) return "#define NUMBER(i) a.number[i]\n#define FIND_NUMBERS\n" + text;
+  return pg::format(
+             "#define NUMBER(i) known[i]\n"
+             "#define FIND_NUMBERS uint64_t known[%zu]; read_numbers(a.number[0], known);\n",
+             std::max<size_t>(numbers.size(), 1)) +
+         text;
 }
 
 uint64_t Source::argument_bytes() const {

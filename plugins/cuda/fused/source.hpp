@@ -7,7 +7,7 @@
 //   int64_t count, items;         elements; packets
 //   uint64_t aligned;             a bit an operand: whole packets may be read or written in one access
 //   char* data[operands];         inputs, then outputs
-//   uint64_t number[numbers];     at least one
+//   uint64_t number[numbers];     at least one; of a captured launch the first one is the address of all
 //   Axis axis[rank];              at least one
 //   int64_t stride[layouts][rank];
 #pragma once
@@ -51,13 +51,15 @@ struct Operand {
 };
 
 struct Source {
-  std::string text;
-  int width = 1;  // elements of a packet
+  std::string text;  // behind what complete() puts before it
+  int width = 1;     // elements of a packet
   int64_t count = 0, items = 0;
   std::vector<Operand> operands;  // inputs, then outputs
   std::vector<KernelNumber> numbers;
   std::vector<uint64_t> axes, strides;  // as they lie in the struct
   uint64_t argument_bytes() const;
+  // `renewed`: of the kernel that finds its numbers in memory, where they may be others at the next launch.
+  std::string complete(bool renewed) const;
 };
 
 // Refuses a piece that is too large.

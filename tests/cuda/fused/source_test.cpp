@@ -113,11 +113,12 @@ class Built {
   pg_region raw_{};
 };
 
-std::string compiled(Built& built) {
+// `renewed`: as a part of a captured plan.
+std::string compiled(Built& built, bool renewed = false) {
   const cuda::fused::Source source = cuda::fused::write_source(built.region());
   INFO(source.text);
   std::string ptx;
-  REQUIRE_NOTHROW(ptx = cuda::fused::compile_source(source.text, 90, true));
+  REQUIRE_NOTHROW(ptx = cuda::fused::compile_source(source.complete(renewed), 90, true));
   return ptx;
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("Sources of all elementwise operators compile, in all dtypes") {
     auto built = std::make_unique<Built>();
     auto flush = [&] {
       if (built->count() == 0) return;
-      const std::string ptx = compiled(*built);
+      const std::string ptx = compiled(*built, kernels % 2 == 1);
       CHECK(ptx.find(cuda::fused::kKernelName) != std::string::npos);
       seen.insert(built->primitives.begin(), built->primitives.end());
       kernels++;
@@ -222,6 +223,24 @@ TEST_CASE("16-bit results are rounded behind each operator") {
   size_t conversions = 0;
   for (size_t at = 0; (at = ptx.find("cvt.rn.bf16.f32", at)) != std::string::npos; at++) conversions++;
   CHECK(conversions >= 2 * 8);  // both, for each element of a packet
+}
+
+TEST_CASE("Numbers of a captured launch are read once, before all packets") {
+  Built built;
+  const pg_op_info* mul = contract::find_op("mul");
+  std::vector<char> with = defaults_of(*mul);
+  const pg_scalar number = {PG_SCALAR_FLOAT, 1};
+  std::memcpy(with.data() + find_kind(*mul, PG_ATTR_SCALAR)->offset, &number, sizeof number);
+  REQUIRE(built.add(mul, {built.input(PG_F32), PG_VALUE_NONE}, with, PG_F32));
+  auto loads = [](const std::string& ptx) {
+    size_t count = 0;
+    for (size_t at = 0; (at = ptx.find("ld.global", at)) != std::string::npos; at++) count++;
+    return count;
+  };
+  const std::string plain = compiled(built), captured = compiled(built, true);
+  CHECK(loads(captured) == loads(plain) + 1);
+  CHECK(captured.find("ld.global") < captured.find("ld.global.v4"));
+  CHECK(captured.find(".local") == std::string::npos);
 }
 
 TEST_CASE("A capability that NVRTC does not know is refused, and what does not compile says why") {

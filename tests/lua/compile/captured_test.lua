@@ -18,7 +18,7 @@ local function trace(make, compiled)
   pg.manual_seed(11)
   return pg.device(DEVICE, function()
     local f, watched = make()
-    local step = compiled and pg.compile(f, { fuse = false }) or f -- what is joined is not captured
+    local step = compiled and pg.compile(f, { fuse = false }) or f -- joined: captured_regions_test.lua
     local seen = {}
     for i = 1, STEPS do
       local row = { numbers(step(i)) }

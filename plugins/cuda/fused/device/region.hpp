@@ -186,6 +186,14 @@ __device__ __forceinline__ void locate(int64_t item, const Axis (&axis)[kRank],
   for (int k = 0; k < kLayouts; k++) offset[k] += rest * stride[k][0];
 }
 
+// ---- numbers of the call ----
+
+template <size_t kCount>
+__device__ __forceinline__ void read_numbers(uint64_t address, uint64_t (&known)[kCount]) {
+#pragma unroll
+  for (size_t i = 0; i < kCount; i++) known[i] = reinterpret_cast<const uint64_t*>(address)[i];
+}
+
 // ---- arithmetic that the host decides about ----
 
 // x to a power that is a number: what eager code computes it as.
