@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "expression.hpp"
+#include "groups.hpp"
+#include "line_node.hpp"
 #include "perigee/kernels/strided.hpp"
 
 namespace cuda::fused {
@@ -13,68 +15,138 @@ namespace {
 // memory for longer than a second reading costs.
 constexpr uint32_t kNear = 8;
 
-// Of one shape: element by element in the same places.
-bool lie_alike(const pg_tensor& a, const pg_tensor& b) {
-  if (!pg::same_shape(a, b)) return false;
-  for (uint32_t i = 0; i < a.rank; i++)
-    if (a.shape[i] != 1 && a.stride[i] != b.stride[i]) return false;
-  return true;
-}
+int64_t bytes_of(const pg_tensor& t) { return pg::element_count(t) * pg::dtype_bytes(pg::dtype_of(t)); }
 
-class Clusters {
+class Claim {
  public:
-  explicit Clusters(const pg::Region& region)
+  // apart: reductions that are better left alone.
+  Claim(const pg::Region& region, const std::vector<uint8_t>& apart)
       : region_(region),
-        parent_(region.node_count()),
+        apart_(apart),
+        groups_(region.node_count()),
+        taken_(region.node_count(), 0),
         maker_(region.raw->value_count, UINT32_MAX),
-        reader_(region.raw->value_count, UINT32_MAX) {
-    for (uint32_t n = 0; n < parent_.size(); n++) parent_[n] = n;
-  }
+        reader_(region.raw->value_count, UINT32_MAX) {}
 
   void run(uint32_t* cluster) {
-    std::vector<uint8_t> taken(parent_.size(), 0);
-    for (uint32_t n = 0; n < parent_.size(); n++) {
-      NodeExpression expression;
+    for (uint32_t n = 0; n < taken_.size(); n++) {
+      const bool lines = is_line_operator(region_, n);
       try {
-        read_node(region_, n, expression);
+        if (lines && apart_[n]) continue;
+        lines ? add_lines(n) : add_elementwise(n);
       } catch (const pg::Error& e) {
         if (e.code != PG_E_NOT_SUPPORTED) throw;
         continue;
       }
-      taken[n] = 1;
-      const pg_node& node = region_.node(n);
-      for (uint32_t i = 0; i < node.input_count; i++)
-        if (node.inputs[i] != PG_VALUE_NONE) meet(node.inputs[i], n);
-      maker_[node.outputs[0]] = n;
+      taken_[n] = 1;
+      lines ? meet_lines(n) : meet_elementwise(n);
+      maker_[region_.node(n).outputs[0]] = n;
     }
-    for (uint32_t n = 0; n < parent_.size(); n++) cluster[n] = taken[n] ? find(n) + 1 : 0;
+    for (uint32_t n = 0; n < taken_.size(); n++) cluster[n] = taken_[n] ? groups_.find(n) + 1 : 0;
+  }
+
+  // Marks the reductions of groups that would not move half as much at most as their nodes one by one. True: some are.
+  bool leave_apart(std::vector<uint8_t>& apart) {
+    const auto nodes = static_cast<uint32_t>(taken_.size());
+    std::vector<int64_t> together(nodes, 0), one_by_one(nodes, 0);
+    std::vector<uint32_t> reads(region_.raw->value_count, 0), reads_here(reads), last(reads.size(), UINT32_MAX);
+    each_read([&](uint32_t n, uint32_t v) {
+      reads[v]++;
+      if (!taken_[n]) return;
+      const uint32_t group = groups_.find(n);
+      one_by_one[group] += bytes_of(region_.value(v));
+      if (maker_[v] != UINT32_MAX && groups_.find(maker_[v]) == group) {
+        reads_here[v]++;
+      } else if (last[v] != group) {
+        last[v] = group;
+        together[group] += bytes_of(region_.value(v));
+      }
+    });
+    for (uint32_t n = 0; n < nodes; n++) {
+      if (!taken_[n]) continue;
+      const uint32_t v = region_.node(n).outputs[0], group = groups_.find(n);
+      one_by_one[group] += bytes_of(region_.value(v));
+      if (reads_here[v] == 0 || reads[v] > reads_here[v]) together[group] += bytes_of(region_.value(v));
+    }
+    bool any = false;
+    for (uint32_t n = 0; n < nodes; n++) {
+      if (!taken_[n] || !is_line_operator(region_, n)) continue;
+      const uint32_t group = groups_.find(n);
+      const int64_t numbers = one_by_one[group] / 16;  // a number a line and the like do not matter
+      if (2 * together[group] <= one_by_one[group] + numbers) continue;
+      apart[n] = 1;
+      any = true;
+    }
+    return any;
   }
 
  private:
+  template <class F>
+  void each_read(const F& f) const {
+    for (uint32_t n = 0; n < region_.node_count(); n++) each_input(n, [&](uint32_t v) { f(n, v); });
+  }
+  template <class F>
+  void each_input(uint32_t n, const F& f) const {
+    const pg_node& node = region_.node(n);
+    for (uint32_t i = 0; i < node.input_count; i++)
+      if (node.inputs[i] != PG_VALUE_NONE) f(node.inputs[i]);
+  }
   const pg_tensor& result(uint32_t node) const { return region_.value(region_.node(node).outputs[0]); }
 
-  // Node n reads the value: it goes with who makes it, or with who has just read it too.
+  void add_elementwise(uint32_t n) {
+    read_node(region_, n, expression_);
+    bool plain = pg::is_contiguous(result(n));
+    each_input(n, [&](uint32_t v) {
+      const pg_tensor& t = region_.value(v);
+      plain = plain && pg::is_contiguous(t) && (pg::element_count(t) == 1 || pg::same_shape(t, result(n)));
+    });
+    groups_.add_elementwise(n, result(n), plain);
+  }
+  void add_lines(uint32_t n) {
+    read_line_node(region_, n, line_);
+    groups_.add_lines(n, *line_.call.inputs[0], line_.length);
+  }
+
+  // What a node cannot read while it is made, a number or a line at a time, it must not be in one kernel with.
+  void meet_elementwise(uint32_t n) {
+    each_input(n, [&](uint32_t v) {
+      const pg_tensor& t = region_.value(v);
+      if (pg::same_shape(t, result(n))) return;
+      if (maker_[v] != UINT32_MAX && !groups_.spreads(maker_[v], t, result(n))) groups_.bar(maker_[v], n);
+    });
+    each_input(n, [&](uint32_t v) {
+      const pg_tensor& t = region_.value(v);
+      if (pg::same_shape(t, result(n)))
+        meet(v, n);
+      else if (maker_[v] != UINT32_MAX && groups_.spreads(maker_[v], t, result(n)))
+        groups_.join(maker_[v], n);
+    });
+  }
+  void meet_lines(uint32_t n) { meet(region_.node(n).inputs[0], n); }
+
+  // Node n reads the value as it is made: it goes with who makes it, or with who has just read it too.
   void meet(uint32_t value, uint32_t n) {
-    if (!pg::same_shape(region_.value(value), result(n))) return;
-    if (maker_[value] != UINT32_MAX) return join(maker_[value], n);
-    if (reader_[value] != UINT32_MAX && n - reader_[value] <= kNear) join(reader_[value], n);
+    if (maker_[value] != UINT32_MAX) return groups_.join(maker_[value], n);
+    if (reader_[value] != UINT32_MAX && n - reader_[value] <= kNear) groups_.join(reader_[value], n);
     reader_[value] = n;
-  }
-  void join(uint32_t a, uint32_t b) {
-    if (lie_alike(result(a), result(b))) parent_[find(a)] = find(b);
-  }
-  uint32_t find(uint32_t node) {
-    while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
-    return node;
   }
 
   const pg::Region& region_;
-  std::vector<uint32_t> parent_;
+  const std::vector<uint8_t>& apart_;
+  Groups groups_;
+  std::vector<uint8_t> taken_;
   std::vector<uint32_t> maker_, reader_;  // nodes, by value
+  NodeExpression expression_;
+  LineNode line_;
 };
 
 }  // namespace
 
-void claim_nodes(const pg::Region& region, uint32_t* cluster) { Clusters(region).run(cluster); }
+void claim_nodes(const pg::Region& region, uint32_t* cluster) {
+  std::vector<uint8_t> apart(region.node_count(), 0), better(apart);
+  Claim claim(region, apart);
+  claim.run(cluster);
+  if (claim.leave_apart(better)) Claim(region, better).run(cluster);
+}
 
 }  // namespace cuda::fused

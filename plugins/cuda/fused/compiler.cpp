@@ -18,6 +18,9 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
   claim_nodes(region, cluster);
 }
 
-pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) { return new RegionKernel(piece); }
+pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) {
+  if (has_lines(piece)) return new LineKernel(piece);
+  return new RegionKernel(piece);
+}
 
 }  // namespace cuda::fused

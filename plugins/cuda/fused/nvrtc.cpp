@@ -118,8 +118,9 @@ std::string compile_source(const std::string& text, int capability, bool readabl
   const std::unique_ptr<Nvrtc::Program, decltype(destroy)> guard(&program, destroy);
   const std::string arch =
       (readable ? "--gpu-architecture=compute_" : "--gpu-architecture=sm_") + std::to_string(capability);
-  const char* options[] = {arch.c_str(),  "--std=c++20",     "--fmad=false",
-                           "--ftz=false", "--prec-div=true", "--prec-sqrt=true"};
+  const char* options[] = {
+      arch.c_str(),      "--std=c++20",      "--fmad=false",   "--ftz=false",
+      "--prec-div=true", "--prec-sqrt=true", "-default-device"};  // host code of headers: never called
   if (const int status = n.compile(program, static_cast<int>(std::size(options)), options); status != 0) {
     std::string log = read_all(n, program, n.log_size, n.log, "nvrtcGetProgramLog");
     pg::fail(PG_E_INTERNAL, pg::format("nvrtcCompileProgram: %s: ", n.status_name(status)) + log.substr(0, 2000));

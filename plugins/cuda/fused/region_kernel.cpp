@@ -8,22 +8,17 @@
 
 namespace cuda::fused {
 
-RegionKernel::RegionKernel(const pg::Region& piece) : source_(write_source(piece)), device_(piece.raw->device) {
+GeneratedKernel::GeneratedKernel(uint32_t device, Source source) : source_(std::move(source)), device_(device) {
   kernel_ = find_kernel(device_, source_.complete(false));
 }
 
 // Compiled when a plan first asks what it will read, so before anything is captured.
-cudaKernel_t RegionKernel::renewed() {
+cudaKernel_t GeneratedKernel::renewed() {
   std::call_once(wanted_, [&] { renewed_ = find_kernel(device_, source_.complete(true)); });
   return renewed_;
 }
 
-void RegionKernel::run(const Launch& launch) {
-  uint64_t words[kMostArguments / 8];
-  uint64_t* next = words;
-  *next++ = static_cast<uint64_t>(source_.count);
-  *next++ = static_cast<uint64_t>(source_.items);
-  uint64_t& aligned = *next++;
+uint64_t* GeneratedKernel::put_operands(const Launch& launch, uint64_t* next, uint64_t& aligned) {
   aligned = 0;
   for (size_t k = 0; k < source_.operands.size(); k++) {
     const Operand& o = source_.operands[k];
@@ -37,24 +32,44 @@ void RegionKernel::run(const Launch& launch) {
   uint64_t* const numbers = next;
   for (const KernelNumber& number : source_.numbers) *next++ = number_word(number, launch.raw);
   if (source_.numbers.empty()) *next++ = 0;
-  next = std::copy(source_.axes.begin(), source_.axes.end(), next);
-  std::copy(source_.strides.begin(), source_.strides.end(), next);
-  const Grid grid = grid_for(source_.items);
-  cudaKernel_t kernel = kernel_;
   if (runtime_block != nullptr) {
-    kernel = renewed();
     const uint64_t at = runtime_block->bytes, bytes = source_.numbers.size() * sizeof(uint64_t);
     runtime_block->bytes = (at + bytes + 15) / 16 * 16;
-    if (is_dry(kernel, grid.x)) {
-      if (runtime_block->bytes <= runtime_block->room) std::memcpy(runtime_block->image + at, numbers, bytes);
-      return;
-    }
-    numbers[0] = reinterpret_cast<uint64_t>(runtime_block->device + at);
+    if (!runtime_block->dry())
+      numbers[0] = reinterpret_cast<uint64_t>(runtime_block->device + at);
+    else if (runtime_block->bytes <= runtime_block->room)
+      std::memcpy(runtime_block->image + at, numbers, bytes);
   }
+  next = std::copy(source_.axes.begin(), source_.axes.end(), next);
+  return std::copy(source_.strides.begin(), source_.strides.end(), next);
+}
+
+void GeneratedKernel::start(const Launch& launch, const Grid& grid, uint64_t* words) {
+  cudaKernel_t kernel = runtime_block != nullptr ? renewed() : kernel_;
+  if (is_dry(kernel, grid.x)) return;
   void* arguments[] = {words};
   TimedWork timed(launch.stream(), PG_ACTIVITY_KERNEL, {launch.raw.stream, launch.raw.sequence});
-  PG_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(grid.x), dim3(grid.threads), arguments, 0,
-                           launch.native()));
+  PG_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(grid.x), dim3(grid.threads), arguments,
+                           grid.shared, launch.native()));
+}
+
+void RegionKernel::run(const Launch& launch) {
+  uint64_t words[kMostArguments / 8];
+  words[0] = static_cast<uint64_t>(source_.count), words[1] = static_cast<uint64_t>(source_.items);
+  put_operands(launch, words + 3, words[2]);
+  start(launch, grid_for(source_.items), words);
+}
+
+void LineKernel::run(const Launch& launch) {
+  uint64_t words[kMostArguments / 8];
+  const int64_t lines = source_.count / length_;
+  words[0] = static_cast<uint64_t>(lines), words[1] = static_cast<uint64_t>(length_);
+  words[2] = static_cast<uint64_t>(tile_), words[3] = static_cast<uint64_t>(length_ / source_.width);
+  std::copy(tail_.begin(), tail_.end(), put_operands(launch, words + 5, words[4]));
+  Grid grid;
+  grid.x = static_cast<uint32_t>(std::min(divide_up(lines, tile_), kMaxBlocks));
+  grid.shared = shared_;
+  start(launch, grid, words);
 }
 
 }  // namespace cuda::fused

@@ -65,4 +65,9 @@ struct Source {
 // Refuses a piece that is too large.
 Source write_source(const pg::Region& piece);
 
+// Statements that read operand k as p<k>, and that write p<k>; `count`: elements of a packet that is not whole.
+class OperandWalk;
+std::string load_text(const Source& source, const OperandWalk& walk, uint32_t k, const char* count);
+std::string store_text(const Source& source, const OperandWalk& walk, uint32_t k, const char* count);
+
 }  // namespace cuda::fused
