@@ -80,10 +80,12 @@ class Claim {
         taken_(region.node_count(), 0),
         costly_(taken_),
         maker_(region.raw->value_count, UINT32_MAX),
-        reader_(maker_) {}
+        reader_(maker_),
+        summed_(region.raw->value_count, 0) {}
 
   void run(uint32_t* cluster) {
     const uint32_t nodes = region_.node_count();
+    find_summed();
     for (uint32_t n = 0; n < nodes; n++) {
       const pg_node& node = region_.node(n);
       if (apart_[n]) continue;
@@ -160,6 +162,31 @@ class Claim {
     }
   }
 
+  // What sums of columns add up, and what that is made of element by element.
+  void find_summed() {
+    for (uint32_t n = region_.node_count(); n-- > 0;) {
+      const pg_node& node = region_.node(n);
+      if (apart_[n] || node.input_count == 0 || node.inputs[0] == PG_VALUE_NONE) continue;
+      if (find_lines(node.op->name) != nullptr) {
+        if (sums_columns(n)) summed_[node.inputs[0]] = 1;
+        continue;
+      }
+      for (uint32_t i = 0; i < node.input_count && node.output_count == 1 && summed_[node.outputs[0]]; i++) {
+        const uint32_t v = node.inputs[i];
+        if (v != PG_VALUE_NONE && pg::same_shape(region_.value(v), region_.value(node.outputs[0]))) summed_[v] = 1;
+      }
+    }
+  }
+  bool sums_columns(uint32_t n) const {
+    try {
+      pg::Region::Call call;
+      region_.describe(n, call);
+      return find_lines(region_.node(n).op->name)(pg::KernelCall(&call.call))->leading;
+    } catch (const pg::Error&) {
+      return false;
+    }
+  }
+
   void take_elementwise(uint32_t n) {
     const pg_node& node = region_.node(n);
     if (node.output_count != 1) pg::fail_support("no elementwise operator");
@@ -219,9 +246,14 @@ class Claim {
 
   // Node n takes the value element by element, or line by line.
   void meet(uint32_t v, uint32_t n) {
-    if (maker_[v] != UINT32_MAX) return groups_.join(maker_[v], n);
-    if (reader_[v] != UINT32_MAX && n - reader_[v] <= kNear) groups_.join(reader_[v], n);
+    if (maker_[v] != UINT32_MAX) return join(maker_[v], n);
+    if (reader_[v] != UINT32_MAX && n - reader_[v] <= kNear) join(reader_[v], n);
     reader_[v] = n;
+  }
+  // What is summed in columns does not go where lines are: the sum could not follow.
+  void join(uint32_t a, uint32_t n) {
+    if (summed_[region_.node(n).outputs[0]] && groups_.in_lines(a)) return;
+    groups_.join(a, n);
   }
 
   const pg::Region& region_;
@@ -229,6 +261,7 @@ class Claim {
   Groups groups_;
   std::vector<uint8_t> taken_, costly_;
   std::vector<uint32_t> maker_, reader_;  // nodes, by value
+  std::vector<uint8_t> summed_;           // values
   NodeExpression expression_;
 };
 

@@ -34,6 +34,7 @@ class Groups {
   bool makes_numbers(uint32_t node, const pg_tensor& like);  // whether its group has numbers a line, of that shape
   const pg_tensor* full(uint32_t node) { return groups_[find(node)].full; }
   bool leading(uint32_t node) { return groups_[find(node)].leading; }
+  bool in_lines(uint32_t node) { return groups_[find(node)].length != 0 && !leading(node); }
   uint32_t find(uint32_t node);
 
  private:

@@ -82,7 +82,7 @@ same("arguments that lie elsewhere each time, and results that are kept", functi
   local batches, kept = {}, {}
   for k = 1, STEPS do batches[k] = pg.randn { 3, 4 } end
   return function(i)
-    kept[i] = ((batches[i] * 2 + i):exp() - 1):abs()
+    kept[i] = pg.keep(((batches[i] * 2 + i):exp() - 1):abs())
     return kept[i]:sum { 2 }, kept[math.max(i - 3, 1)]
   end
 end, function(t, s, step)
