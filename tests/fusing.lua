@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Whether the device in force has a compiler that joins operators into kernels. On one without, compiled functions
--- compute the same, and tests leave out what they say of the kernels. A second answer: whether operators on lines are
+-- compute the same, and tests leave out what they say of the kernels. A second answer: whether all operators on lines are
 -- joined too, as on the processor alone.
 
 local pg = require "perigee"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "expression.hpp"
 #include "line_node.hpp"
@@ -32,6 +33,7 @@ class LineWriter {
     read_nodes();
     assign_stages();
     find_operands();
+    put_off_stores();
     lay_out();
     write();
   }
@@ -45,6 +47,7 @@ class LineWriter {
     bool read_later = false;            // elements that a reduction or a later stage reads
     uint32_t room = kNone;              // in shared memory
     uint32_t input = kNone, output = kNone;
+    uint32_t stored = 0;  // of an output: the stage that it is written in
   };
   struct Node {
     bool lines = false, number = false;
@@ -131,7 +134,7 @@ class LineWriter {
     }
     int64_t widest = 1;
     for (uint32_t v = 0; v < values_.size(); v++)
-      if (values_[v].read_later) widest = std::max(widest, bytes_of(v));
+      if (pg::same_shape(tensor(v), *full_)) widest = std::max(widest, bytes_of(v));
     walk_ = std::make_unique<OperandWalk>(*full_, tensors, source_, out_.length, widest);
     for (uint32_t k = 0; k < source_.operands.size(); k++) {  // of those that stand for others
       const uint32_t v = k < raw.input_count ? raw.inputs[k] : raw.outputs[k - raw.input_count];
@@ -152,6 +155,37 @@ class LineWriter {
             pg::fail_support("numbers that are not spread over their lines");
         });
     }
+  }
+
+  // An output may lie over an input. One that is still to be read then is written behind all stages.
+  void put_off_stores() {
+    const pg_region& raw = *piece_.raw;
+    // Numbers, elements and reductions of a stage follow each other.
+    auto numbers = [](uint32_t stage) { return 3 * stage; };
+    auto elements = [](uint32_t stage) { return 3 * stage + 1; };
+    std::vector<uint32_t> read(raw.input_count, 0);  // last
+    for (uint32_t n = 0; n < piece_.node_count(); n++) {
+      const Node& node = nodes_[n];
+      const uint32_t at = node.lines    ? elements(node.stage) + 1
+                          : node.number ? numbers(node.stage)
+                                        : elements(node.stage);
+      each_input(n, [&](uint32_t v) {
+        if (values_[v].maker == kNone) read[values_[v].input] = std::max(read[values_[v].input], at);
+      });
+    }
+    bool any = false;
+    for (uint32_t k = 0; k < raw.output_count; k++) {
+      Value& made = values_[raw.outputs[k]];
+      made.stored = made.stage;
+      const uint32_t at = made.number ? numbers(made.stage) : elements(made.stage);
+      bool late = false;
+      for (uint32_t i = 0; i < raw.input_count && i < 64; i++)
+        late = late || ((raw.overwrites[k] >> i & 1u) != 0 && read[i] > at);
+      if (!late) continue;
+      made.stored = stages_, made.read_later = made.read_later || !made.number;
+      any = true;
+    }
+    if (any) stages_++;
   }
 
   // ---- shared memory ----
@@ -222,7 +256,7 @@ class LineWriter {
     }
     for (uint32_t k = 0; k < raw.output_count; k++) {
       const uint32_t v = raw.outputs[k];
-      if (!values_[v].number || values_[v].stage != stage) continue;
+      if (!values_[v].number || values_[v].stored != stage) continue;
       need(v);
       after += pg::format("      store_one<%s>(a.data[%u], first + t, %s);\n", storage(v).c_str(), operand_of_output(k),
                           text_.names[v].c_str());
@@ -255,6 +289,13 @@ class LineWriter {
         inside += pg::format("      const auto c%u = widen(b%u.element[i]);\n", v, v);
       }
     };
+    auto write = [&](uint32_t v) {
+      const uint32_t k = operand_of_output(values_[v].output);
+      const char* type = storage_name(pg::dtype_of(tensor(v)));
+      before += pg::format("    Packet<%s, %d> p%u;\n", type, width, k);
+      text_.line(pg::format("p%u.element[i] = convert<%s>(%s);", k, type, text_.names[v].c_str()));
+      after += store_text(source_, *walk_, k, "n");
+    };
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       const Node& node = nodes_[n];
       if (node.lines || node.number || node.stage != stage) continue;
@@ -269,12 +310,12 @@ class LineWriter {
         after +=
             pg::format("    store<%s, %d>(%s, part * %d, true, n, d%u);\n", type, width, line_in(v).c_str(), width, v);
       }
-      if (values_[v].output != kNone) {
-        const uint32_t k = operand_of_output(values_[v].output);
-        before += pg::format("    Packet<%s, %d> p%u;\n", type, width, k);
-        text_.line(pg::format("p%u.element[i] = convert<%s>(%s);", k, type, text_.names[v].c_str()));
-        after += store_text(source_, *walk_, k, "n");
-      }
+      if (values_[v].output != kNone && values_[v].stored == stage) write(v);
+    }
+    for (const uint32_t v : std::span(piece_.raw->outputs, piece_.raw->output_count)) {
+      if (values_[v].number || values_[v].stored != stage || values_[v].stage == stage) continue;
+      need(v);
+      write(v);
     }
     if (text_.body.empty()) return "";
     return pg::format(
