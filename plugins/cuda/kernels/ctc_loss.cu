@@ -130,7 +130,7 @@ __device__ __forceinline__ bool read_ctc(CtcSequence<S>& q, const CtcIndices& in
 
 // Fills alpha, of which `rows` steps are kept: row t is t % rows. Returns the negative log likelihood.
 template <class S>
-__device__ double ctc_forward(const CtcSequence<S>& q, double* alpha, int64_t rows) {
+__device__ __forceinline__ double ctc_forward(const CtcSequence<S>& q, double* alpha, int64_t rows) {
   if (q.steps == 0) return q.length == 0 ? 0.0 : INFINITY;
   int64_t n = q.states(), room = q.s.states();
   for (int64_t state = threadIdx.x; state < n; state += blockDim.x)
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Equal labels form chains, so that one thread adds up what belongs to a class.
-__device__ void chain_labels(const int32_t* labels, int64_t length, int32_t* next) {
+__device__ __forceinline__ void chain_labels(const int32_t* labels, int64_t length, int32_t* next) {
   for (int64_t i = threadIdx.x; i < length; i += blockDim.x) {
     int64_t before = i - 1, after = i + 1;
     while (before >= 0 && labels[before] != labels[i]) before--;
@@ -180,7 +180,7 @@ __device__ void chain_labels(const int32_t* labels, int64_t length, int32_t* nex
 
 // What the paths through each class of a step have of all; posterior: of each state.
 template <class S>
-__device__ void share_out(const CtcSequence<S>& q, const CtcRoom& room) {
+__device__ __forceinline__ void share_out(const CtcSequence<S>& q, const CtcRoom& room) {
   double blanks = 0;
   for (int64_t state = 2 * int64_t{threadIdx.x}; state < q.states(); state += 2 * int64_t{blockDim.x})
     blanks += room.posterior[state];
@@ -195,7 +195,7 @@ __device__ void share_out(const CtcSequence<S>& q, const CtcRoom& room) {
 }
 
 template <class S>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     ctc_slopes(const __grid_constant__ CtcShape s, const __grid_constant__ CtcIndices in,
                const __grid_constant__ CtcLayout layout, const S* dloss, const S* log_probs, S* slopes,
                const int32_t* wrong, char* workspace) {
