@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Whether the device in force has a compiler that joins operators into kernels. On one without, compiled functions
--- compute the same, and tests leave out what they say of the kernels. A second answer: whether all operators on lines are
--- joined too, as on the processor alone.
+-- compute the same, and tests leave out what they say of the kernels. A second answer: whether all operators on lines
+-- are joined too, as on the processor alone.
 
 local pg = require "perigee"
 
