@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Perigee's half of the benchmark of whole models: `perigee model_step.lua ITEM [DTYPE [MODE]]` prints nanoseconds a step
--- or a call, wall and processor time. DTYPE bfloat16 runs the model under autocast; MODE is eager, or compiled (a step by
--- pg.compile, a call frozen besides). The items are in models.lua and vision.lua; model_step_torch.py has the same for
--- PyTorch.
+-- Perigee's half of the benchmark of whole models: `perigee model_step.lua ITEM [DTYPE [MODE]]` prints nanoseconds a
+-- step or a call, wall and processor time. DTYPE bfloat16 runs the model under autocast; MODE is eager, or compiled (a
+-- step by pg.compile, a call frozen besides). The items are in models.lua and vision.lua; model_step_torch.py has the
+-- same for PyTorch.
 
 local pg = require "perigee"
 local native = require "perigee.native"

@@ -11,23 +11,21 @@ local rows = {
   { "gpt_step", "GPT, batch 8, step" }, { "gpt_infer", "GPT, batch 1" },
 }
 
--- PyTorch has no 16-bit kernels for every processor and may take minutes for a step: what takes longer is left out of the
--- rounds that follow. torch.compile compiles for a minute first.
+-- PyTorch has no 16-bit kernels for every processor and may take minutes for a step: what takes longer is left out of
+-- the rounds that follow. torch.compile compiles for a minute first.
 local patience = { eager = 40, compiled = 300 }
 
 return function(tools)
   local quote, numbers, spread, median = tools.quote, tools.numbers, tools.spread, tools.median
   local field = tools.cores == 1 and 2 or 1
 
+  local function ours(mode)
+    local command = ("%s %s %%s %%s %s"):format(quote(tools.perigee), quote(tools.folder .. "/model_step.lua"), mode)
+    return function(item, dtype) return numbers(command:format(item, dtype)) end
+  end
   local sides = {
-    { "eager", function(item, dtype)
-      return numbers(("%s %s %s %s eager"):format(quote(tools.perigee), quote(tools.folder .. "/model_step.lua"), item,
-                                                  dtype))
-    end },
-    { "compiled", function(item, dtype)
-      return numbers(("%s %s %s %s compiled"):format(quote(tools.perigee), quote(tools.folder .. "/model_step.lua"), item,
-                                                     dtype))
-    end },
+    { "eager", ours "eager" },
+    { "compiled", ours "compiled" },
     { "floor", function(item, dtype)
       return numbers(("%s %s %s 2>/dev/null"):format(quote(tools.build .. "/tests/bin/model_floor"), item, dtype))
     end },
@@ -75,16 +73,17 @@ return function(tools)
 
   local function shown(list) return list and #list > 0 and ("%.4g"):format(median(list)) or "" end
 
-  print("| | eager, ms | compiled, ms | PyTorch, ms | torch.compile, ms | compiled to the better of PyTorch's | to the floor | "
-        .. "to eager | eager to PyTorch's eager |")
+  print("| | eager, ms | compiled, ms | PyTorch, ms | torch.compile, ms | compiled to the better of PyTorch's | " ..
+        "to the floor | to eager | eager to PyTorch's eager |")
   print("|---|---|---|---|---|---|---|---|---|")
   for _, dtype in ipairs { "float32", "bfloat16" } do
     for _, row in ipairs(rows) do
       if not tools.any_row or tools.wanted[row[1]] then
         local t = measure(row[1], dtype, tools.repeats)
-        print(("| %s, %s | %s | %s | %s | %s | %s | %s | %s | %s |"):format(row[2], dtype, shown(t.eager), shown(t.compiled),
-              shown(t.torch), shown(t["torch.compile"]), ratio(t.compiled, best_of_torch(t)), ratio(t.compiled, t.floor),
-              ratio(t.compiled, t.eager), ratio(t.eager, t.torch or {})))
+        local cells = { shown(t.eager), shown(t.compiled), shown(t.torch), shown(t["torch.compile"]),
+                        ratio(t.compiled, best_of_torch(t)), ratio(t.compiled, t.floor), ratio(t.compiled, t.eager),
+                        ratio(t.eager, t.torch or {}) }
+        print(("| %s, %s | %s |"):format(row[2], dtype, table.concat(cells, " | ")))
       end
     end
   end

@@ -11,7 +11,7 @@ local compare = require "compared"
 local generator = require("draws").generator -- not of numbers that are compared
 
 local FLOATS = { "float32", "bfloat16", "float16", "float64" }
--- Rows and columns that no tile divides, one strip and many, rows of several axes; columns for at least as many threads.
+-- Rows and columns that no tile divides, one strip and many, rows of several axes; columns for at least two threads.
 local SHAPES = { { 700, 129 }, { 129, 1000 }, { 65, 4096 }, { 5, 40, 500 }, { 3, 70000 }, { 2000, 256 } }
 
 local function with_threads(count, fn)
