@@ -47,9 +47,12 @@ class LineRegion::Columns : public Folds {
       Part part{strip * cut_.width, std::min(cut_.width, r_.lines_ - strip * cut_.width), 0, 0};
       for (; part.top < r_.length_; part.top += cut_.rows) {
         part.rows = std::min(cut_.rows, r_.length_ - part.top);
-        for (size_t i = 0; i < r_.stages_.size(); i++)
-          if (r_.stages_[i].program != nullptr && !r_.stages_[i].of_numbers) run_stage(programs, i, part, near);
-        for (size_t f = 0; f < folds_.size(); f++) fold(r_.stages_[folds_[f]], part, near, &columns[f]);
+        for (size_t i = 0, f = 0; i < r_.stages_.size(); i++) {
+          if (r_.stages_[i].lines != nullptr)
+            fold(r_.stages_[i], part, near, &columns[f++]);
+          else if (!r_.stages_[i].of_numbers)
+            run_stage(programs, i, part, near);
+        }
       }
       for (size_t f = 0; f < folds_.size(); f++) finish(r_.stages_[folds_[f]], part, columns[f]);
     }

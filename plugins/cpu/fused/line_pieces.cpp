@@ -39,17 +39,17 @@ class LineRegion::Pieces : public Folds {
       const int64_t stop = std::min(start + Reduction::kChunk, r_.length_);
       for (int64_t p = start; p < stop; p += kFoldedAtOnce) {
         const int64_t n = std::min(kFoldedAtOnce, stop - p), first = line * r_.length_ + p;
-        for (size_t i = 0; i < r_.stages_.size(); i++) {
+        for (size_t i = 0, f = 0; i < r_.stages_.size(); i++) {
           const Stage& stage = r_.stages_[i];
-          if (stage.program == nullptr || stage.of_numbers) continue;
-          programs.run(i, stage, first, first + n, [&](uint32_t v) { return base(v, near, kFoldedAtOnce, first); });
-        }
-        for (size_t f = 0; f < folds_.size(); f++) {
-          const Stage& stage = r_.stages_[folds_[f]];
-          const int64_t bytes = element_bytes(stage.inputs[0]);
-          const char* x = base(stage.inputs[0], near, kFoldedAtOnce, first) + first * bytes;
-          for (int64_t q = 0; q < n; q += kBlock)
-            stage.lines->reduction()->fold(x + q * bytes, std::min(kBlock, n - q), p + q, &accumulator(f, work));
+          if (stage.lines != nullptr) {
+            const int64_t bytes = element_bytes(stage.inputs[0]);
+            const char* x = base(stage.inputs[0], near, kFoldedAtOnce, first) + first * bytes;
+            for (int64_t q = 0; q < n; q += kBlock)
+              stage.lines->reduction()->fold(x + q * bytes, std::min(kBlock, n - q), p + q, &accumulator(f, work));
+            f++;
+          } else if (!stage.of_numbers) {
+            programs.run(i, stage, first, first + n, [&](uint32_t v) { return base(v, near, kFoldedAtOnce, first); });
+          }
         }
       }
     }

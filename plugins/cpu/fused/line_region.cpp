@@ -116,6 +116,14 @@ void LineRegion::make_stages(const pg::Region& piece) {
         (made.numbers ? numbers : full).push_back(n);
       }
     }
+    // What reads inputs alone comes first: elementwise results may lie where these do.
+    const auto later = std::stable_partition(lines.begin(), lines.end(), [&](uint32_t n) {
+      const pg_node& node = piece.node(n);
+      return std::all_of(node.inputs, node.inputs + node.input_count,
+                         [&](uint32_t v) { return v == PG_VALUE_NONE || values_[v].maker == kNone; });
+    });
+    for (auto n = lines.begin(); n != later; ++n) add_lines(piece, *n);
+    lines.erase(lines.begin(), later);
     if (folds())
       late_numbers.insert(late_numbers.end(), numbers.begin(), numbers.end());
     else

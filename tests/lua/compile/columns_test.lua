@@ -109,6 +109,30 @@ test("results that lie where something else did", function(t)
   end
 end)
 
+test("what is summed is written over by what comes behind", function(t)
+  t.uncompiled()
+  for threads = 1, 2 do
+    with_threads(threads, function()
+      local function make() return { pg.randn { 600, 1000 }, pg.randn { 600, 1000 }, pg.randn { 2, 1000 } } end
+      one_kernel(compare("columns", make, function(_, x, y, w)
+        local before = pg.sum_like(x, w[1])
+        x:add_(y)
+        return before
+      end), "float32")
+      one_kernel(compare("lines", make, function(_, x, y)
+        local before = x:sum(-1)
+        x:mul_(0.5):add_(y)
+        return before
+      end), "float32")
+      one_kernel(compare("all", make, function(_, x, y)
+        local before = x:sum()
+        x:mul_(0.5):add_(y)
+        return before
+      end), "float32")
+    end)
+  end
+end)
+
 test("lines and columns of one tensor", function(t)
   t.uncompiled()
   compare("both", function() return { pg.randn { 512, 512 }, pg.randn { 512, 512 } } end, function(_, x, y)
