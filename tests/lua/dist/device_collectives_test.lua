@@ -69,7 +69,7 @@ end
 local function run(t, body, environment)
   local path = process.file(launched.HEAD .. COMMON .. "---\n" .. body .. "\nprint 'came to its end'\n")
   os.rename(path, path .. ".lua")
-  local text, status = process.run(("PERIGEE_SIM_DEVICES=4 PERIGEE_SIM_JITTER=50 PERIGEE_SIM_RACES=1 %s timeout 60 " ..
+  local text, status = process.run(("PERIGEE_SIM_DEVICES=4 PERIGEE_SIM_JITTER=50 PERIGEE_SIM_RACES=1 %s timeout 240 " ..
                                     "'%s' %s.lua"):format(environment or "", process.need_perigee(t), path))
   os.remove(path .. ".lua")
   return text, status
