@@ -163,6 +163,36 @@ test("any number of threads: convolutions of many shapes, both ways", function(t
   end)
 end)
 
+test("any number of threads: layers of whole numbers", function(t)
+  -- n, channels, filters, height, width, taps, stride, padding, groups
+  local shapes = { { 360, 1, 16, 8, 8, 3, 1, 1, 1 }, { 50, 3, 9, 9, 7, 3, 2, 0, 1 }, { 40, 5, 8, 11, 6, 1, 1, 0, 1 },
+                   { 9, 16, 33, 14, 14, 3, 1, 1, 1 }, { 20, 21, 24, 13, 5, 3, 1, 1, 1 },
+                   { 5, 18, 16, 40, 3, 5, 1, 2, 1 }, { 6, 32, 48, 9, 9, 3, 1, 2, 2 }, { 300, 2, 8, 3, 3, 3, 1, 1, 1 }, { 3, 64, 64, 20, 20, 3, 1, 1, 1 } }
+  for _, dtype in ipairs { "float32", "bfloat16" } do
+    for _, activations in ipairs { "floating", "int8", "uint8" } do
+      same_bits(t, function()
+        local list = {}
+        for _, s in ipairs(shapes) do
+          local n, c, o, high, wide, k, stride, padding, groups = unpack(s)
+          local weight = pg.randint(-127, 128, { o, c / groups * k * k }):to("int8")
+          local x, scale = pg.randn({ n, c, high, wide }):to(dtype), (pg.rand { o, 1 } + 0.1):to(dtype)
+          list[#list + 1] = pg.quantized_conv2d(x, weight, scale, pg.randn { o }:to(dtype), nil, nil,
+                                                { kernel = { k, k }, stride = { stride }, padding = { padding },
+                                                  groups = groups, activations = activations })
+        end
+        for _, s in ipairs { { 1, 40, 700 }, { 70, 33, 130 }, { 500, 9, 64 } } do
+          local rows, outputs, inputs = unpack(s)
+          local weight = pg.randint(-127, 128, { outputs, inputs }):to("int8")
+          local x, scale = pg.randn({ rows, inputs }):to(dtype), (pg.rand { outputs, 1 } + 0.1):to(dtype)
+          list[#list + 1] = pg.quantized_linear(x, weight, scale, pg.randn { outputs }:to(dtype), nil, nil,
+                                                { activations = activations })
+        end
+        return list
+      end)
+    end
+  end
+end)
+
 test("any number of threads: attention, recurrent layers, pooling and norms, both ways", function(t)
   for _, dtype in ipairs { "float32", "bfloat16" } do
     same_bits(t, function()

@@ -164,10 +164,10 @@ struct Pixels {
 };
 
 // `count` channels from one on, 16 bytes of them or fewer, of `n` pixels that are neighbours in x, pixel i of them from
-// out[place[i]] on.
+// out[place[i]] on. Nothing from out[end] on is written: there are rows that another thread may have written.
 template <class T>
 [[gnu::always_inline]] inline void lay_out_pixels(const NarrowImage& t, int64_t count, const Line& line, const float* x,
-                                                  const int64_t* place, int64_t n, T* out) {
+                                                  const int64_t* place, int64_t n, T* out, int64_t end) {
   constexpr int64_t kAll = 16 / sizeof(T), kJoined = kAll / 4;
   for (int64_t at = 0; at < n; at += Line::kPixels) {
     const int64_t left = n - at;
@@ -182,8 +182,8 @@ template <class T>
         joined[k] = Line::join_shorts(take(c), take(c + 1));
     }
     const Pixels pixels(joined);
-    // What is written behind a pixel's channels is written again by the next one.
-    if (left > Line::kPixels || (left == Line::kPixels && count == kAll)) {
+    // What is written behind a pixel's channels is written again by the next ones.
+    if (left >= Line::kPixels && place[at + Line::kPixels - 1] + kAll <= end) {
 #pragma GCC unroll 16
       for (int64_t i = 0; i < Line::kPixels; i++) __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       continue;
@@ -217,10 +217,11 @@ void lay_out(const NarrowImage& image) {
     }
     const float* x = t.x + at / t.width * t.x_row + at % t.width;
     auto* out = static_cast<T*>(t.out);
+    const int64_t end = (t.rows - 1) * t.row + t.width * t.channels;  // behind the last pixel
     if (whole < t.channels) {
-      lay_out_pixels(t, t.channels - whole, line, x + whole * t.line, place, n, out + whole);
+      lay_out_pixels(t, t.channels - whole, line, x + whole * t.line, place, n, out + whole, end - whole);
     }
-    for (int64_t c = 0; c < whole; c += kAll) lay_out_pixels(t, kAll, line, x + c * t.line, place, n, out + c);
+    for (int64_t c = 0; c < whole; c += kAll) lay_out_pixels(t, kAll, line, x + c * t.line, place, n, out + c, end - c);
   }
 }
 #endif

@@ -4,7 +4,7 @@
 local suggest = require "perigee.native.suggest"
 
 local VARIABLES = { "PERIGEE_HOME", "PERIGEE_PLUGIN_PATH", "PERIGEE_MEMORY", "PERIGEE_CPU_ISA", "PERIGEE_LOG",
-                    "PERIGEE_SIM_DEVICES", "PERIGEE_DIST_DEADLINE", "PERIGEE_DIST_DEBUG" }
+                    "PERIGEE_SIM_DEVICES", "PERIGEE_DIST_DEADLINE", "PERIGEE_DIST_DEBUG", "PERIGEE_PIECES" }
 
 local checks = {}
 
