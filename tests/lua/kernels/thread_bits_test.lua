@@ -167,7 +167,8 @@ test("any number of threads: layers of whole numbers", function(t)
   -- n, channels, filters, height, width, taps, stride, padding, groups
   local shapes = { { 360, 1, 16, 8, 8, 3, 1, 1, 1 }, { 50, 3, 9, 9, 7, 3, 2, 0, 1 }, { 40, 5, 8, 11, 6, 1, 1, 0, 1 },
                    { 9, 16, 33, 14, 14, 3, 1, 1, 1 }, { 20, 21, 24, 13, 5, 3, 1, 1, 1 },
-                   { 5, 18, 16, 40, 3, 5, 1, 2, 1 }, { 6, 32, 48, 9, 9, 3, 1, 2, 2 }, { 300, 2, 8, 3, 3, 3, 1, 1, 1 }, { 3, 64, 64, 20, 20, 3, 1, 1, 1 } }
+                   { 5, 18, 16, 40, 3, 5, 1, 2, 1 }, { 6, 32, 48, 9, 9, 3, 1, 2, 2 }, { 300, 2, 8, 3, 3, 3, 1, 1, 1 },
+                   { 3, 64, 64, 20, 20, 3, 1, 1, 1 } }
   for _, dtype in ipairs { "float32", "bfloat16" } do
     for _, activations in ipairs { "floating", "int8", "uint8" } do
       same_bits(t, function()
