@@ -27,33 +27,35 @@ void refuse_turned(const pg::KernelCall& call) {
   if (pg::axes_by_stride(y, order) > 0 && x.stride[order[0]] > 1) refuse_node(call);
 }
 
-// One primitive over operands of one dtype, which is what eager kernels take (kernels/elementwise.cpp): what they
-// compute otherwise, or may fail at, is left to them.
-void check_step(const pg::KernelCall& call, const NodeExpression& node) {
-  const pg::ScalarStep& step = node.step;
+// What may fail, as whole numbers divided by zero do, is left to kernels that say so.
+void check_step(const pg::KernelCall& call, const NodeExpression& node, const pg::ScalarStep& step) {
   const pg::math::PrimitiveInfo& info = pg::math::info(step.primitive);
-  const uint32_t kind = pg::dtype_class(node.dtype);
-  const bool choice = info.form == pg::math::kChoice;
+  const uint32_t kind = pg::dtype_class(node.dtype_of(step));
   const uint8_t type = kind == PG_M_FLOAT  ? pg::math::kOfFloats
                        : kind == PG_M_BOOL ? pg::math::kOfBooleans
                                            : pg::math::kOfIntegers;
   if ((info.types & type) == 0) refuse_node(call);
   if (kind != PG_M_FLOAT && info.checks != pg::math::kNothing) refuse_node(call);
   if (info.cost == pg::math::kSpecial && step.parameters > 1) refuse_node(call);
-  int tensors = 0;
-  for (int i = 0; i < step.operands; i++) {
-    const ScalarOperand& operand = step.operand[i];
-    if (operand.kind == ScalarOperand::kStep) refuse_node(call);
-    if (is_number(call, operand)) {
-      if (choice && i == 0) refuse_node(call);
-      continue;
-    }
-    tensors++;
-    const bool condition = choice && i == 0;
-    if (pg::dtype_of(call.in(operand.index)) != (condition ? PG_B8 : node.dtype)) refuse_node(call);
+  if (info.form == pg::math::kChoice && is_number(call, step.operand[0])) refuse_node(call);
+}
+
+void check_program(const pg::KernelCall& call, const NodeExpression& node) {
+  bool tensors = false;
+  auto check_operand = [&](const ScalarOperand& operand) {
+    if (operand.kind == ScalarOperand::kStep || is_number(call, operand)) return;
+    tensors = true;
+    if (pg::dtype_of(call.in(operand.index)) != (operand.truth ? PG_B8 : node.dtype)) refuse_node(call);
+  };
+  for (int i = 0; i < node.program.count; i++) {
+    const pg::ScalarStep& step = node.program.step[i];
+    check_step(call, node, step);
+    for (int k = 0; k < step.operands; k++) check_operand(step.operand[k]);
   }
-  if (tensors == 0) refuse_node(call);
-  if (pg::dtype_of(call.out(0)) != (info.result == pg::math::kTruth ? PG_B8 : node.dtype)) refuse_node(call);
+  const ScalarOperand& result = node.program.result;
+  if (result.kind != ScalarOperand::kStep && is_number(call, result)) refuse_node(call);
+  check_operand(result);
+  if (!tensors || pg::dtype_of(call.out(0)) != (result.truth ? PG_B8 : node.dtype)) refuse_node(call);
 }
 
 }  // namespace
@@ -80,9 +82,7 @@ const char* compute_name(uint32_t dtype) {
   return dtype == PG_I64 ? "int64_t" : "int32_t";
 }
 
-void read_node(const pg::Region& region, uint32_t number, NodeExpression& out) {
-  region.describe(number, out.call);
-  const pg::KernelCall call(&out.call.call);
+void read_call(const pg::KernelCall& call, NodeExpression& out) {
   const pg_op_info& op = *call.raw->op;
   if (call.output_count() != 1 || !call.has_output(0)) refuse_node(call);
   check_tensor(call, call.out(0));
@@ -98,10 +98,14 @@ void read_node(const pg::Region& region, uint32_t number, NodeExpression& out) {
   }
   if (op.scalar == nullptr || pg::scalar_expression(op) == nullptr) refuse_node(call);
   const pg::ScalarCall scalar(call);
-  if (scalar.program.count != 1 || scalar.program.result.kind != ScalarOperand::kStep) refuse_node(call);
-  out.step = scalar.program.step[0];
-  out.dtype = out.step.of_truth ? static_cast<uint32_t>(PG_B8) : scalar.dtype;
-  check_step(call, out);
+  out.program = scalar.program;
+  out.dtype = scalar.dtype;
+  check_program(call, out);
+}
+
+void read_node(const pg::Region& region, uint32_t number, NodeExpression& out) {
+  region.describe(number, out.call);
+  read_call(pg::KernelCall(&out.call.call), out);
 }
 
 }  // namespace cuda::fused

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the nodes of a region compute, as far as generated kernels can: one primitive, a cast or a clone.
+// What the nodes of a region compute, as far as generated kernels can: a scalar expression, a cast or a clone.
 #pragma once
 
 #include "perigee/compiler.hpp"
@@ -9,13 +9,17 @@ namespace cuda::fused {
 
 struct NodeExpression {
   pg::Region::Call call;
-  bool moves = false;   // a cast or a clone: its first input as it is
-  pg::ScalarStep step;  // otherwise
-  uint32_t dtype = 0;   // of the operands: bool where all are truth values
+  bool moves = false;         // a cast or a clone: its first input as it is
+  pg::ScalarProgram program;  // otherwise
+  uint32_t dtype = 0;         // of the operands that are no truth values
+  // What a step computes on.
+  uint32_t dtype_of(const pg::ScalarStep& step) const { return step.of_truth ? static_cast<uint32_t>(PG_B8) : dtype; }
 };
 
 // Refuses, as `supports` does, what is no part of a generated kernel.
 void read_node(const pg::Region& region, uint32_t node, NodeExpression& out);
+// The same of a call; out.call is left as it is.
+void read_call(const pg::KernelCall& call, NodeExpression& out);
 
 // The operand is a number of the call, the same for all elements.
 inline bool is_number(const pg::KernelCall& call, const pg::ScalarOperand& operand) {

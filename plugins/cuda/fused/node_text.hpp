@@ -20,14 +20,21 @@ class NodeText {
   std::string body;                // the statements
 
   void line(const std::string& text) { body += "      " + text + "\n"; }
-  // Declares the node's result, rounded to its dtype.
+  // Declares the node's result; what each of its steps makes is rounded to its dtype, as an operator's result is.
   void add(uint32_t node);
 
  private:
+  // What the steps of a node are written with.
+  struct Steps {
+    const pg::KernelCall& call;
+    const NodeExpression& node;
+    const pg_node& raw;
+    std::vector<std::string> names;  // of those that are there already
+  };
   std::string number(KernelNumber number, const char* type);
-  std::string operand(const pg::KernelCall& call, const NodeExpression& node, const pg_node& raw, int k);
-  std::string expression(const pg::KernelCall& call, const NodeExpression& node, const pg_node& raw);
-  std::string parameters(const pg::KernelCall& call, const NodeExpression& node, const pg_node& raw, bool special);
+  std::string operand(const Steps& s, const pg::ScalarStep& step, int k);
+  std::string expression(const Steps& s, const pg::ScalarStep& step);
+  std::string parameters(const Steps& s, const pg::ScalarStep& step, bool special);
 
   const pg::Region& piece_;
   std::vector<KernelNumber>& numbers_;

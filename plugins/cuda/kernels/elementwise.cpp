@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All elementwise operators: which kernel serves a scalar expression.
 #include "../elementwise_form.hpp"
+#include "../fused/one_call.hpp"
 
 namespace cuda::elementwise {
 namespace {
@@ -51,25 +52,18 @@ const Form* find_form(const pg::KernelCall& call, const ScalarCall& scalar) {
   return nullptr;
 }
 
-const Form& form_for(const pg::KernelCall& call, const ScalarCall& scalar) {
-  const Form* found = find_form(call, scalar);
-  if (found == nullptr) {
-    pg::fail_support(
-        pg::format("CUDA computes scalar expressions of one primitive over tensors of one dtype; that of %s is \"%s\"",
-                   call.op(), call.raw->op->scalar));
-  }
-  return *found;
-}
-
+// Others have a kernel generated: of several primitives, or of truth values beside numbers.
 void supports(const pg::KernelCall& call) {
   check_dtypes(call, kAny);
   const ScalarCall scalar(call);
-  form_for(call, scalar).supports(call, scalar);
+  const Form* form = find_form(call, scalar);
+  form != nullptr ? form->supports(call, scalar) : fused::check_one_call(call);
 }
 
 pg::Kernel* prepare(const pg::KernelCall& call, pg::Plan&) {
   const ScalarCall scalar(call);
-  return form_for(call, scalar).prepare(call, scalar);
+  const Form* form = find_form(call, scalar);
+  return form != nullptr ? form->prepare(call, scalar) : fused::prepare_one_call(call);
 }
 
 [[maybe_unused]] const int registered =

@@ -59,7 +59,7 @@ class Built {
       try {
         cuda::fused::read_node(region(), count() - 1, expression);
         outputs.push_back(out);
-        if (!expression.moves) primitives.insert(expression.step.primitive);
+        for (int i = 0; i < expression.program.count; i++) primitives.insert(expression.program.step[i].primitive);
         return true;
       } catch (const pg::Error& e) {
         REQUIRE(e.code == PG_E_NOT_SUPPORTED);
