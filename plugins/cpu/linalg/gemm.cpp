@@ -19,6 +19,7 @@ constexpr int64_t kBlockBytes = 256 << 10;         // of a block of a
 constexpr int64_t kLazyBytes = 2 << 20;            // of all of a, where b is packed on the way
 constexpr int64_t kMostRows = 384, kChunk = 32;    // rows of a block; panels whose sums wait for more
 constexpr int64_t kPassBytes = int64_t{32} << 20;  // of b, packed before it is used
+constexpr int64_t kSlabBytes = 4 << 20;            // of a depth of b, which stays in the caches between blocks of rows
 constexpr int64_t kSliceWork = int64_t{1} << 18;   // multiplications that are worth a thread
 constexpr int64_t kTogether = 2, kPackDepth = 64;  // panels and depths that are packed together
 constexpr int64_t kPackCost = 16, kPackGrain = 8192;  // multiplications that packing an element takes; elements
@@ -108,6 +109,8 @@ void Gemm<T>::choose_blocks() {
   block_rows_ = parts(parts(rows, parts(rows, most)), rows_) * rows_;
   chunk_ = depth_ == k_ ? 1 : std::min(kChunk, column_panels_);
   pass_ = std::clamp<int64_t>(kPassBytes / (columns_ * k_ * bytes), 1, column_panels_);
+  const bool whole = n_ % columns_ == 0 && m_ % (rows_ / 3) == 0;
+  slabs_ = !lazy_ && whole && k_ >= 2 * depth_ && column_panels_ * columns_ * depth_ * bytes <= kSlabBytes;
 }
 
 template <class T>
@@ -207,12 +210,39 @@ void Gemm<T>::run(Operands& o, void* workspace) const {
     std::fill(bias + n_, bias + column_panels_ * columns_, Sum(0));
   }
   o.bias = finish.bias != nullptr ? bias : nullptr;
+  if (slabs_ && !packed && writes_through(o, column_panels_ - 1)) return run_slabs(o, room);
   const int64_t pass = packed || lazy_ ? column_panels_ : pass_;
   for (o.first = 0; o.first < column_panels_; o.first += pass) {
     o.last = std::min(o.first + pass, column_panels_);
     if (!packed && !lazy_) pack_panels(o, o.first, o.last, room), o.packed = room;
     parallel_for(down_ * across_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) slice(o, i);
+    });
+  }
+}
+
+// One depth of b after another, by all rows: what has been packed of b is used before it leaves the caches, and c takes
+// up the sums.
+template <class T>
+void Gemm<T>::run_slabs(const Operands& o, Sum* room) const {
+  for (int64_t p = 0; p < k_; p += depth_) {
+    const int64_t depth = std::min(depth_, k_ - p), panel = columns_ * depth;
+    parallel_for(column_panels_, std::max<int64_t>(1, kPackGrain / panel), [&, this](int64_t begin, int64_t end) {
+      pack_columns(o, begin, end, p, depth, room + begin * panel, panel);
+    });
+    parallel_for(down_ * across_, 1, [&, this](int64_t first, int64_t last) {
+      for (int64_t index = first; index < last; index++) {
+        const int64_t y = index / across_, x = index % across_;
+        const int64_t top = row_panels_ * y / down_ * rows_,
+                      bottom = std::min(m_, row_panels_ * (y + 1) / down_ * rows_);
+        const int64_t begin = column_panels_ * x / across_, end = column_panels_ * (x + 1) / across_;
+        const Room own(*this, Scratch(o.rooms + room_bytes() * static_cast<uint64_t>(index)));
+        for (int64_t i = top; i < bottom; i += block_rows_) {
+          const int64_t rows = std::min(block_rows_, bottom - i);
+          if (begin < end) pack_rows(o.a, i, rows, p, depth, own.a);
+          for (int64_t j = begin; j < end; j++) multiply_panel(o, own.a, room + j * panel, own.sums, i, rows, j, p);
+        }
+      }
     });
   }
 }

@@ -67,6 +67,7 @@ class Gemm {
                     int64_t step) const;
   void pack_panels(const Operands& o, int64_t begin, int64_t end, Sum* target) const;
   void run(Operands& o, void* workspace) const;
+  void run_slabs(const Operands& o, Sum* room) const;
   void slice(const Operands& o, int64_t index) const;
   void block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const;
   void multiply_panel(const Operands& o, const Sum* a, const Sum* b, Sum* sums, int64_t top, int64_t rows,
@@ -81,6 +82,7 @@ class Gemm {
   int64_t depth_, block_rows_;          // of a block of a: it stays in the L2 cache
   int64_t chunk_;                       // panels of b whose sums are kept between blocks of depth
   int64_t pass_;                        // panels of b that are packed before they are used
+  bool slabs_;                          // b is packed depth by depth
   bool lazy_;                           // instead every thread packs its panels of b one by one, as it comes to them
 };
 

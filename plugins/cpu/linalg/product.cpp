@@ -5,7 +5,7 @@
 //  - with AVX2, dnnl_sgemm and the matmul primitive run the same kernel: dnnl_sgemm has 0.5 us less overhead; the own
 //    product is ahead of it by a weight whose panels are kept;
 //  - with AVX-512, dnnl_sgemm is ahead on plain operands, the primitive on transposed ones, and ahead of both is the
-//    primitive with b in its private layout.
+//    primitive with b in its private layout; the own product is ahead of all by a large plain b, and as x^T y.
 // Under deterministic=true only own products are taken: their sums do not depend on threads.
 #include "linalg/product.hpp"
 
@@ -46,6 +46,16 @@ bool gathers_slowly(const ProductShape& s) {
   const bool plain = s.batch.empty() && !s.bias && s.activation == Activation::kNone;
   return plain && s.a.row == 1 && s.a.column >= s.m && s.a.column % kAliasing == 0 && s.b.column == 1 &&
          s.n <= kMostColumns && s.m >= 2 * s.n && s.k >= kDeep;
+}
+
+// Where oneDNN's float32 falls behind the own product with AVX-512: by a plain b that outgrows the near caches it runs
+// at half its speed and less, as x^T y sooner than otherwise (README.md).
+bool outgrows_caches(const ProductShape& s) {
+  constexpr int64_t kMany = int64_t{1} << 20, kFewestRows = 128, kFewestColumns = 640, kFewestDepth = 256;
+  if (s.dtype != PG_F32 || !s.batch.empty() || s.b.column != 1) return false;
+  const int64_t numbers = s.n * s.k;
+  if (s.a.column == 1) return numbers >= kMany || (numbers >= kMany / 2 && s.n >= s.k);
+  return s.a.row == 1 && numbers >= kMany / 2 && s.m >= kFewestRows && s.n >= kFewestColumns && s.k >= kFewestDepth;
 }
 
 // Whether own loops beat a library's call: multiplications of one matrix. With AVX-512, which they do not use, the
@@ -96,6 +106,7 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
     if (auto product = make_few_rows_product(shape)) return product;
     return make_own_product(shape, constant_b);
   }
+  if (onednn::has_avx512() && outgrows_caches(shape)) return make_own_product(shape, constant_b);
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
     if (auto product = make_few_rows_product(shape)) return product;

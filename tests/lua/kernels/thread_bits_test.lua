@@ -108,7 +108,7 @@ end
 
 test("any number of threads: products of many shapes", function(t)
   local shapes = { { 64, 64, 4096 }, { 17, 33, 5000 }, { 1, 64, 10000 }, { 3, 300, 1001 }, { 256, 128, 784 },
-                   { 40, 512, 640 }, { 9, 30, 40 } }
+                   { 40, 512, 640 }, { 9, 30, 40 }, { 132, 640, 1700 } }
   for _, dtype in ipairs { "float32", "bfloat16", "float16", "float64" } do
     same_bits(t, function()
       local list = {}
