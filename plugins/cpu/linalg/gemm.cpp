@@ -268,7 +268,8 @@ void Gemm<T>::block(const Operands& o, const Room& room, int64_t top, int64_t ro
       Sum* a = room.a + (lazy_ ? p * block_rows_ : 0);
       if (!lazy_ || from == begin) pack_rows(o.a, top, rows, p, depth, a);
       const int64_t to = std::min(from + chunk, end);
-      for (int64_t panel = from; panel < to; panel++) {
+      for (int64_t next = from; next < to; next++) {
+        const int64_t panel = o.finish.backwards && o.packed != nullptr ? from + to - 1 - next : next;
         const Sum* b = o.packed + (panel - o.first) * panel_elements() + p * columns_;
         if (o.packed == nullptr) {
           const int64_t at = (panel - from) % kTogether, step = columns_ * depth_;

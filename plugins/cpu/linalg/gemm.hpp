@@ -25,6 +25,7 @@ struct Finish {
   bool add = false;         // c += a b
   // On the sums, in their type; not with `add`.
   void (*activation)(const void* x, void* out, int64_t n, const void* params) = nullptr;
+  bool backwards = false;  // a packed b is walked from its end, which is no other sum
 };
 
 // b's columns from elsewhere than a matrix in memory: fill() writes `depth` numbers, from p on, of `columns` columns

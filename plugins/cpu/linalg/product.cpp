@@ -139,8 +139,7 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
 std::unique_ptr<Product> make_repeated_product(const ProductShape& shape) {
   if (shape.m * shape.n * shape.k == 0 || is_small(shape)) return nullptr;
   if (auto product = make_panel_product(shape)) return product;
-  const bool own = shape.dtype == PG_F32 && shape.batch.empty() && (deterministic() || !onednn::has_avx512());
-  return own ? make_own_product(shape, true) : nullptr;
+  return shape.dtype == PG_F32 && shape.batch.empty() ? make_own_product(shape, true) : nullptr;
 }
 
 }  // namespace pg::cpu

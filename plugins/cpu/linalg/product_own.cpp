@@ -27,7 +27,8 @@ class OwnProduct final : public Product {
   void pack(const void* b, void* target) override { gemm_.pack(of(b, 0, s_.b), target); }
 
   void run(const ProductData& data) override {
-    const Finish<T> finish{s_.bias ? static_cast<const T*>(data.bias) : nullptr, s_.bias_stride, false, activation_};
+    const Finish<T> finish{s_.bias ? static_cast<const T*>(data.bias) : nullptr, s_.bias_stride, false, activation_,
+                           data.backwards};
     for_batch(s_, slices_, [&](int64_t slice, BatchOffset at) {
       Matrix<T> c{static_cast<T*>(data.c) + at.c, s_.c.row, s_.c.column};
       auto* scratch =
