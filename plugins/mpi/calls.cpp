@@ -49,7 +49,7 @@ Sum& Request::add_sum() {
 }
 
 void Engine::begin_sum(Group& g, Request& r, const pg_collective& c, int count, const Reduction& reduction) {
-  SumCall call{g.comm,
+  SumCall call{g.own,
                g.rank,
                static_cast<int>(g.ranks.size()),
                r.number,
@@ -58,7 +58,8 @@ void Engine::begin_sum(Group& g, Request& r, const pg_collective& c, int count, 
                count,
                static_cast<uint64_t>(pg::dtype_bytes(c.dtype)),
                reduction,
-               &g.pair};
+               uint64_t{c.dtype} * 4 + c.reduction,
+               g.room.get()};
   r.receives.push_back(-1);
   r.handles.push_back(MPI_REQUEST_NULL);
   Sum& sum = r.add_sum();
@@ -174,6 +175,12 @@ bool Engine::is_over(Request& r) {
   return done != 0;
 }
 
+// MPI goes on with all that is under way whenever it is asked anything, which memory that ranks share is not.
+void Engine::take_messages(const std::string& what) {
+  int here = 0;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, kLeft, control_, &here, MPI_STATUS_IGNORE), what);
+}
+
 bool Engine::wait(uint64_t group, uint64_t id, double seconds) {
   Group& g = find(group);
   size_t place = g.requests.size();
@@ -195,6 +202,7 @@ bool Engine::wait_long(Group& g, Request& r, double seconds) {
   Waiting waiting;
   for (Patience patience(begun > r.look);; patience.rest()) {
     if (is_over(r)) return true;
+    if (patience.wants_messages()) take_messages(r.what);
     if (!patience.wants_time() && seconds > 0) continue;
     const double t = now();
     if (t > r.look || was_terminated()) look(g, r, t);

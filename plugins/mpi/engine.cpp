@@ -2,7 +2,6 @@
 #include "engine.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -11,8 +10,6 @@
 
 namespace mpi {
 namespace {
-
-constexpr const char* kMaking = "making a group";
 
 bool was_launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"})
@@ -92,7 +89,7 @@ Engine::~Engine() {
       next = now() + kNextLook;
     }
     for (auto& [id, group] : groups_) {
-      group->pair.free();
+      MPI_Comm_free(&group->own);
       MPI_Comm_free(&group->comm);
     }
     free_reductions();
@@ -109,103 +106,6 @@ Group& Engine::find(uint64_t id) {
   auto found = groups_.find(id);
   if (found == groups_.end()) pg::fail_argument("there is no such group");
   return *found->second;
-}
-
-uint64_t Engine::create(const pg_group_info& info, double deadline) {
-  if (!broken_.empty()) pg::fail(PG_E_FAILED_PRECONDITION, "not possible any more since " + broken_);
-  if (!started_) pg::fail(PG_E_FAILED_PRECONDITION, "this process was not launched together with others");
-  auto made = std::make_unique<Group>();
-  for (uint32_t i = 0; i < info.count; i++) {
-    made->ranks.push_back(info.ranks[i]);
-    if (info.ranks[i] == rank_) made->rank = static_cast<int>(i);
-  }
-  meet(made->ranks, deadline);
-  if (made->ranks.size() == static_cast<size_t>(size_)) {
-    copy_control(*made, deadline);
-  } else {
-    MPI_Group everybody, members;
-    check(MPI_Comm_group(control_, &everybody), kMaking);
-    check(MPI_Group_incl(everybody, static_cast<int>(made->ranks.size()), made->ranks.data(), &members), kMaking);
-    check(MPI_Comm_create_group(control_, members, kMeet, &made->comm), kMaking);
-    MPI_Group_free(&members);
-    MPI_Group_free(&everybody);
-  }
-  MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
-  groups_[++last_group_] = std::move(made);
-  return last_group_;
-}
-
-// A group of all, without waiting for ever: a rank may stop behind their meeting.
-void Engine::copy_control(Group& g, double deadline) {
-  MPI_Request request;
-  check(MPI_Comm_idup(control_, &g.comm, &request), kMaking);
-  const double begun = now();
-  double next = begun + kFirstLook;
-  Waiting waiting;
-  for (Patience patience;; patience.rest()) {
-    int done = 0;
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), kMaking);
-    if (done) return;
-    advance_sums(kMaking);
-    const double t = now();
-    if (t > next || was_terminated()) {
-      check_peers(g.ranks, kMaking);
-      next = t + kNextLook;
-    }
-    if (deadline == 0 || t <= begun + deadline) continue;
-    std::vector<int> stopped;
-    for (int rank : g.ranks)
-      if (rank != rank_ && state_of(processes_[static_cast<size_t>(rank)]) != PG_PEER_ALIVE) stopped.push_back(rank);
-    give_up(PG_E_DEADLINE_EXCEEDED, kMaking,
-            stopped.empty() ? pg::format("took more than %g seconds", deadline)
-                            : pg::format("within %g seconds, ", deadline) + absent_text(stopped) + " make a group");
-  }
-}
-
-// Making a group of some has no deadline in MPI: before, all of its members tell each other that they are here.
-void Engine::meet(const std::vector<int>& ranks, double deadline) {
-  std::vector<MPI_Request> handles;
-  std::vector<int> from;
-  char nothing = 0;
-  for (int rank : ranks) {
-    if (rank == rank_) continue;
-    handles.emplace_back();
-    check(MPI_Irecv(&nothing, 0, MPI_BYTE, rank, kMeet, control_, &handles.back()), kMaking);
-    from.push_back(rank);
-  }
-  const size_t expected = handles.size();
-  for (int rank : ranks) {
-    if (rank == rank_) continue;
-    handles.emplace_back();
-    check(MPI_Isend(&nothing, 0, MPI_BYTE, rank, kMeet, control_, &handles.back()), kMaking);
-  }
-  const double begun = now();
-  double next = begun + kFirstLook;
-  Waiting waiting;
-  for (Patience patience;; patience.rest()) {
-    int done = 0;
-    check(MPI_Testall(static_cast<int>(handles.size()), handles.data(), &done, MPI_STATUSES_IGNORE), kMaking);
-    if (done) return;
-    advance_sums(kMaking);
-    const double t = now();
-    if (t > next || was_terminated()) {
-      check_peers(ranks, kMaking);
-      next = t + kNextLook;
-    }
-    if (deadline > 0 && t > begun + deadline) {
-      std::vector<int> absent;
-      for (double until = now() + kGrace; now() < until; usleep(5000)) {  // others give up at the same time
-        absent.clear();
-        for (size_t i = 0; i < expected; i++) {
-          check(MPI_Test(&handles[i], &done, MPI_STATUS_IGNORE), kMaking);
-          if (!done) absent.push_back(from[i]);
-        }
-      }
-      if (absent.empty()) continue;
-      give_up(PG_E_DEADLINE_EXCEEDED, kMaking,
-              pg::format("within %g seconds, ", deadline) + absent_text(absent) + " make a group");
-    }
-  }
 }
 
 void Engine::destroy(uint64_t id) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "pair.hpp"
 #include "peers.hpp"
 #include "reductions.hpp"
+#include "room.hpp"
 #include "sums.hpp"
 
 namespace mpi {
@@ -31,18 +31,19 @@ struct Request {
   Sum& add_sum();
 };
 
-// "I have come to call `number`", sent by those who wait for long.
+// "I have come to call `number`, all_reduce of 3 float32", sent by those who wait for long.
 struct Arrived {
   uint64_t number;
-  char what[56];
+  char what[120];
 };
 
 struct Group {
   std::vector<int> ranks;  // of the world
   int rank = 0;
-  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;  // of what users send, and of MPI's collectives
+  MPI_Comm own = MPI_COMM_NULL;   // the same ranks, for sums and what ranks tell each other
   uint64_t calls = 0;
-  Pair pair;
+  std::unique_ptr<Room> room;                      // where all are of one machine
   std::vector<std::unique_ptr<Request>> requests;  // in their order
   std::map<int, Arrived> arrived;                  // by rank: the last it said
 };
@@ -65,13 +66,19 @@ class Engine {
   void begin_sum(Group& group, Request& request, const pg_collective& call, int count, const Reduction& reduction);
   void advance_sums(const std::string& what);
   bool is_over(Request& request);
+  void take_messages(const std::string& what);
   bool wait_long(Group& group, Request& request, double seconds);
   void finish(Group& group, Request& request);
   void look(Group& group, Request& request, double now);
   void tell(Group& group, Request& request);
   std::vector<int> find_absent(Group& group, const Request& request, std::string& elsewhere);
-  void meet(const std::vector<int>& ranks, double deadline);
-  void copy_control(Group& group, double deadline);
+  struct Making;  // of a group, until its deadline
+  MPI_Comm copy(MPI_Comm from, const Making& making);
+  MPI_Comm make_some(const Making& making);
+  std::unique_ptr<Room> make_room(const Group& group, const Making& making);
+  void meet(const Making& making);
+  void complete(MPI_Request request, const Making& making);
+  [[noreturn]] void give_up_making(const Making& making);
   void check_peers(const std::vector<int>& ranks, const std::string& what);
   std::string absent_text(const std::vector<int>& absent);
   void say_last(const std::string& reason);

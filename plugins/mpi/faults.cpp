@@ -14,6 +14,13 @@ namespace {
 // Bytes of what a rank that fails tells the others.
 constexpr size_t kLastWords = 400;
 
+// "all_reduce of 3 float32", the same on all ranks.
+std::string text_of(const Request& r) {
+  const pg_collective& c = r.calls[0];
+  if (c.count == 0) return r.what;
+  return r.what + pg::format(" of %llu %s", static_cast<unsigned long long>(c.count), pg::dtype_name(c.dtype));
+}
+
 }  // namespace
 
 // Fails if one of the others has ended, as far as can be seen.
@@ -48,13 +55,20 @@ void Engine::check_peers(const std::vector<int>& ranks, const std::string& what)
 void Engine::look(Group& g, Request& r, double t) {
   r.look = t + kNextLook;
   check_peers(g.ranks, r.what);
+  for (size_t i = 0; i < r.sum_count; i++)
+    if (const std::string other = r.sums[i]->difference(g.ranks); !other.empty())
+      give_up(PG_E_INVALID_ARGUMENT, r.what, "cannot be completed: " + other);
   if (r.late == 0) return;
   const double allowed = r.late - r.begun;
   if (!r.told && t - r.begun >= std::min(1.0, allowed / 10)) tell(g, r);
+  std::string elsewhere;
+  if (r.told && r.number != 0) {
+    find_absent(g, r, elsewhere);
+    if (!elsewhere.empty()) give_up(PG_E_FAILED_PRECONDITION, r.what, "cannot be completed: " + elsewhere);
+  }
   r.look = std::min(r.look, r.late);
   if (t < r.late) return;
   if (!r.told) tell(g, r);
-  std::string elsewhere;
   std::vector<int> absent;
   for (double until = now() + kGrace; now() < until; usleep(5000)) absent = find_absent(g, r, elsewhere);
   std::string text = pg::format("took more than %g seconds: ", allowed);
@@ -63,7 +77,7 @@ void Engine::look(Group& g, Request& r, double t) {
   } else if (absent.empty()) {
     text += "all ranks have come to it, but it did not end";
   } else {
-    text += absent_text(absent) + " it" + elsewhere;
+    text += absent_text(absent) + " it" + (elsewhere.empty() ? "" : "; " + elsewhere);
   }
   give_up(PG_E_DEADLINE_EXCEEDED, r.what, text);
 }
@@ -84,11 +98,11 @@ void Engine::tell(Group& g, Request& r) {
   r.told = true;
   if (r.number == 0) return;
   Arrived message{r.number, {}};
-  std::snprintf(message.what, sizeof message.what, "%s", r.what.c_str());
+  std::snprintf(message.what, sizeof message.what, "%s", text_of(r).c_str());
   for (int i = 0; i < static_cast<int>(g.ranks.size()); i++) {
     if (i == g.rank) continue;
     MPI_Request handle;
-    check(MPI_Isend(&message, sizeof message, MPI_BYTE, i, kArrived, g.comm, &handle), r.what);
+    check(MPI_Isend(&message, sizeof message, MPI_BYTE, i, kArrived, g.own, &handle), r.what);
     check(MPI_Request_free(&handle), r.what);
   }
 }
@@ -98,22 +112,23 @@ std::vector<int> Engine::find_absent(Group& g, const Request& r, std::string& el
   for (;;) {
     int here = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, kArrived, g.comm, &here, &status), r.what);
+    check(MPI_Iprobe(MPI_ANY_SOURCE, kArrived, g.own, &here, &status), r.what);
     if (!here) break;
     Arrived message{};
-    check(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, kArrived, g.comm, MPI_STATUS_IGNORE), r.what);
+    check(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, kArrived, g.own, MPI_STATUS_IGNORE), r.what);
     g.arrived[status.MPI_SOURCE] = message;
   }
+  const std::string own = text_of(r);
   std::vector<int> absent;
   elsewhere.clear();
   for (int i = 0; i < static_cast<int>(g.ranks.size()); i++) {
     if (i == g.rank) continue;
     const auto known = g.arrived.find(i);
     const bool has = known != g.arrived.end();
-    if (has && known->second.number == r.number && r.what == known->second.what) continue;
+    if (has && known->second.number == r.number && own == known->second.what) continue;
     absent.push_back(g.ranks[static_cast<size_t>(i)]);
     if (has && known->second.number == r.number && elsewhere.empty())
-      elsewhere = pg::format("; rank %d is at %s instead", g.ranks[static_cast<size_t>(i)], known->second.what);
+      elsewhere = pg::format("rank %d is at %s instead", g.ranks[static_cast<size_t>(i)], known->second.what);
   }
   return absent;
 }

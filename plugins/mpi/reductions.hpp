@@ -11,9 +11,11 @@ namespace mpi {
 // What elements travel as where nothing is computed. PG_E_NOT_SUPPORTED for sizes that no MPI type has.
 MPI_Datatype carrier(uint32_t dtype);
 // What they travel as where something is, and the operation: MPI's own, or one of ours.
+using Combine = void (*)(const void* lower, const void* upper, void* out, uint64_t count);
 struct Reduction {
   MPI_Datatype type;
   MPI_Op op;
+  Combine combine;  // the same without MPI; `out` may be one of the two
 };
 Reduction reduction(uint32_t dtype, uint32_t kind);
 // The mean of two ranks, halves of which are added, as they are by one operation: nothing is left to divide.

@@ -5,13 +5,13 @@
 #include <bit>
 #include <cstring>
 
-#include "pair.hpp"
+#include "waiting.hpp"
 
 namespace mpi {
 namespace {
 
-// Messages of sums, above those of users and of the engine: so many calls of a group may be under way.
-constexpr int kTags = 65536, kCallsAtOnce = 16384;
+// So many calls of a group may be under way, with tags below kArrived, which every MPI has.
+constexpr int kCallsAtOnce = kArrived / 2;
 // Bytes up to which ranks exchange all that they have: two of them save a round, and more use MPI's own schedule
 // behind that, which divides the work.
 constexpr uint64_t kWholeOfTwo = 256 * 1024, kWholeOfMany = 16 * 1024;
@@ -30,8 +30,11 @@ void Sum::begin(const SumCall& call) {
   bytes_ = static_cast<uint64_t>(call.count) * call.item;
   code_ = MPI_SUCCESS;
   halves_ = call.ranks == 2 && bytes_ > kWholeOfTwo;
-  paired_ = Pair::suits(call.ranks, bytes_) && call.pair->begin(call, code_);
-  if (paired_ || code_ != MPI_SUCCESS) return;
+  shared_ = call.room != nullptr && call.room->suits(bytes_);
+  if (shared_) {
+    number_ = call.room->begin(room_sum());
+    return;
+  }
   if (!halves_) return begin_doubling();
   chunk_ = bytes_ <= kOneChunk ? kOneChunk : kChunk;
   chunks_ = (bytes_ + chunk_ - 1) / chunk_;
@@ -41,14 +44,19 @@ void Sum::begin(const SumCall& call) {
 
 bool Sum::advance() {
   if (code_ != MPI_SUCCESS) return false;
-  if (paired_) return call_.pair->advance(call_, code_);
+  if (shared_) return call_.room->advance(room_sum(), number_);
   return halves_ ? advance_halves() : advance_doubling();
 }
 
-int Sum::tag_of(int part) const {
-  if (Pair::suits(call_.ranks, bytes_)) return Pair::kTag;
-  return kTags + 2 * static_cast<int>(call_.number % kCallsAtOnce) + part;
+RoomSum Sum::room_sum() const {
+  return {call_.in, call_.out, call_.count, call_.item, call_.about, call_.reduction.combine};
 }
+
+std::string Sum::difference(const std::vector<int>& ranks) const {
+  return shared_ ? call_.room->difference(room_sum(), number_, ranks) : "";
+}
+
+int Sum::tag_of(int part) const { return 2 * static_cast<int>(call_.number % kCallsAtOnce) + part; }
 
 void Sum::send(const void* from, uint64_t count, int peer, int part, MPI_Request* handle) {
   note(MPI_Isend(from, static_cast<int>(count), call_.reduction.type, peer, tag_of(part), call_.comm, handle));

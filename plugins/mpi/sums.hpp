@@ -6,13 +6,12 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "reductions.hpp"
+#include "room.hpp"
 
 namespace mpi {
-
-class Pair;
 
 struct SumCall {
   MPI_Comm comm;
@@ -23,7 +22,8 @@ struct SumCall {
   int count;
   uint64_t item;  // bytes of an element
   Reduction reduction;
-  Pair* pair;  // the group's
+  uint64_t about;  // dtype and reduction, the same on all ranks
+  Room* room;      // the group's, or nothing
 };
 
 // What one rank adds up with the others. Each element is added in the order of ranks, so that all get the same bits.
@@ -37,6 +37,8 @@ class Sum {
   bool advance();
   // MPI's code of what has failed.
   int code() const { return code_; }
+  // As text, of another rank that adds something else; "" where none is known.
+  std::string difference(const std::vector<int>& ranks) const;
 
  private:
   // Ranks by powers of two, each of which exchanges what it has with one that is farther away each time.
@@ -53,6 +55,7 @@ class Sum {
   void post_chunk();
   bool add_chunk();
 
+  RoomSum room_sum() const;
   int tag_of(int part) const;
   void send(const void* from, uint64_t count, int peer, int part, MPI_Request* handle);
   void receive(void* into, uint64_t count, int peer, int part, MPI_Request* handle);
@@ -76,7 +79,8 @@ class Sum {
   SumCall call_{};
   uint64_t bytes_ = 0;
   int code_ = MPI_SUCCESS;
-  bool halves_ = false, paired_ = false;
+  bool halves_ = false, shared_ = false;
+  uint64_t number_ = 0;  // of the room's
   std::vector<char> room_;
   // of doubling
   Step step_ = Step::exchange;

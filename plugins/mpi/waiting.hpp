@@ -6,8 +6,8 @@
 
 namespace mpi {
 
-// Tags of messages of the engine's own, above those of users.
-constexpr int kArrived = 32768, kMeet = 32769, kLeft = 32770;
+// Tags of messages of the engine's own: in a group, where those of sums are below, and among all.
+constexpr int kArrived = 32767, kMeet = 1, kLeft = 2;
 constexpr double kFirstLook = 0.05, kNextLook = 0.2;  // seconds after which a call that waits looks around
 constexpr double kGrace = 0.3;                        // seconds in which what others have sent arrives
 
@@ -22,6 +22,7 @@ class Patience {
   explicit Patience(bool tired = false) : looks_(tired ? kTired : 0) {}
   ~Patience();
   void rest();
+  bool wants_messages() const { return looks_ % 16 == 15 || looks_ > kShort; }
   // Whether the time may have come to look at the clock and at the others.
   bool wants_time() const { return looks_ % 64 == 63 || looks_ > kShort; }
 

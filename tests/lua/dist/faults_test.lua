@@ -116,12 +116,29 @@ test("a rank that gives up at its deadline tells the others, which would wait fo
   ]] .. hears), "making a group: within 1 seconds, rank 1 has not come to make a group")
 end)
 
+-- Rank 1 is at `its` call, the others at `ours`: each says what another one is at, or has heard it.
+local function is_at_another(t, text, ours, its)
+  for rank = 0, 2 do says(t, text, rank, "cannot be completed: ") end
+  t.ok(text:find("rank 1 is at [the ]*" .. its) or text:find("rank [02] is at [the ]*" .. ours), text)
+end
+
 test("a rank that comes to its end early, or calls something else", function(t)
   local text = failing(t, meet_then "return")
   for _, rank in ipairs { 0, 2 } do says(t, text, rank, "all_reduce: ") end
   text = failing(t, meet_then "d.broadcast(pg.ones{3})")
-  says(t, text, 0, "rank 1 has not come to it; rank 1 is at broadcast instead")
-  says(t, text, 1, "broadcast: took more than 2 seconds: ranks 0 and 2 have not come to it")
+  is_at_another(t, text, "all_reduce of 3 float32", "broadcast of 3 float32")
+end)
+
+test("another number of elements, or others, without the debug mode", function(t)
+  for _, n in ipairs { 4, 100000 } do
+    local text = failing(t, meet_then(("d.all_reduce(pg.ones{%d})"):format(n)))
+    local how = n == 4 and "sum of %d of float32" or "all_reduce of %d float32"
+    is_at_another(t, text, how:format(3), how:format(n))
+  end
+  local text = failing(t, meet_then "d.all_reduce(pg.ones{3}:to 'float64')")
+  is_at_another(t, text, "sum of 3 of float32", "sum of 3 of float64")
+  text = failing(t, meet_then "d.all_reduce(pg.ones{3}, {op='max'})")
+  is_at_another(t, text, "sum of 3 of float32", "largest of 3 of float32")
 end)
 
 test("the debug mode names both sides of what does not agree, at once and on every rank", function(t)
