@@ -143,7 +143,7 @@ void Engine::say_last(const std::string& reason) {
     MPI_Isend(last_words_.data(), static_cast<int>(last_words_.size()), MPI_CHAR, i, kLeft, control_, &handles.back());
   }
   int done = 0;
-  for (double until = now() + 1; !done && now() < until;) {
+  for (double until = now() + 0.5; !done && now() < until;) {  // the launcher may end this process in a second
     MPI_Testall(static_cast<int>(handles.size()), handles.data(), &done, MPI_STATUSES_IGNORE);
     if (!done) usleep(5000);
   }

@@ -11,10 +11,15 @@
 #include <cstdio>
 #include <cstring>
 
+#include "waiting.hpp"
+
 namespace mpi {
 namespace {
 
+constexpr double kSpeaks = 1;  // seconds behind the first signal, in which others do not end a process that speaks
+
 std::atomic<bool> waiting{false}, terminated{false};
+std::atomic<double> terminated_at{0};
 struct sigaction before;
 std::vector<int32_t> neighbours;  // processes of this machine
 
@@ -43,11 +48,13 @@ bool has_lost_neighbour() {
 }
 
 // The launcher ends what is left of a job. A process that waits says first what it has waited for; one that computes
-// comes to its next call, if another has ended: the launcher does not wait for it for long. Being asked twice is
-// enough.
+// comes to its next call, if another has ended: the launcher does not wait for it for long. Being asked again later is
+// enough; it asks twice at once.
 void on_termination(int signal) {
   const int kept = errno;
-  const bool defers = waiting.load() || (!terminated.load() && has_lost_neighbour());
+  const bool first = !terminated.load();
+  const bool defers = waiting.load() || (first ? has_lost_neighbour() : now() < terminated_at.load() + kSpeaks);
+  if (defers && first) terminated_at = now();
   errno = kept;
   if (defers) {
     terminated = true;

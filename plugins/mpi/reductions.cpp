@@ -50,7 +50,11 @@ template <class T, uint32_t kind>
 void combine(const void* lower, const void* upper, void* out, uint64_t count) {
   const T *a = static_cast<const T*>(lower), *b = static_cast<const T*>(upper);
   T* y = static_cast<T*>(out);
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
   for (uint64_t i = 0; i < count; i++) y[i] = narrow<T>(join<kind>(wide(a[i]), wide(b[i])));
 }
 

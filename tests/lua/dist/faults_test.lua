@@ -68,7 +68,8 @@ test("a rank that is stopped somewhere while groups of all are made", function(t
       while true do d.group { 0, 1, 2 } end
     ]]):format(2 * try))
     for _, rank in ipairs { 0, 2 } do says(t, text, rank, "dist.group: ") end
-    t.ok(text:find("rank 1 (stopped)", 1, true), text)
+    -- The two may have stopped one group apart: one of them waits for both others.
+    t.ok(text:find("rank 1 (stopped)", 1, true) or text:find("(rank 1 stopped)", 1, true), text)
   end
 end)
 
