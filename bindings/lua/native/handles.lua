@@ -34,8 +34,7 @@ local MIN_SLOTS, MAX_SLOTS = 2048, 262144
 local FIRST_SLOTS, SLOT_BYTES = 256, 32
 local SLOTS_PER_KB = 8             -- of Lua heap; more, and what is not yet collected no longer fits the caches
 local SMALL_HEAP = 1024              -- KB of Lua heap up to which garbage is kept in the caches
-local CACHED_GARBAGE = 6 * 1024 * 1024 -- bytes of the processor's memory: with what they are made of, a share of the
--- last level that is ours
+local CACHED_GARBAGE = 8 * 1024 * 1024 -- bytes of the processor's memory: a share of the last level that is ours
 local CACHED_TENSOR = 8 * 1024 * 1024  -- bytes of a tensor: of larger ones too few would pay for a cycle
 local MIN_GARBAGE = 64 * 1024 * 1024 -- native bytes, otherwise
 local CALL_GARBAGE = 16 * 1024 * 1024 -- bytes that a worker takes before the end of a call is worth a cycle
