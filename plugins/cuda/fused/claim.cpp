@@ -40,7 +40,7 @@ class Claim {
       }
       taken_[n] = 1;
       lines ? meet_lines(n) : meet_elementwise(n);
-      maker_[region_.node(n).outputs[0]] = n;
+      each_output(n, [&](uint32_t v) { maker_[v] = n; });
     }
     for (uint32_t n = 0; n < taken_.size(); n++) cluster[n] = taken_[n] ? groups_.find(n) + 1 : 0;
   }
@@ -64,9 +64,11 @@ class Claim {
     });
     for (uint32_t n = 0; n < nodes; n++) {
       if (!taken_[n]) continue;
-      const uint32_t v = region_.node(n).outputs[0], group = groups_.find(n);
-      one_by_one[group] += bytes_of(region_.value(v));
-      if (reads_here[v] == 0 || reads[v] > reads_here[v]) together[group] += bytes_of(region_.value(v));
+      const uint32_t group = groups_.find(n);
+      each_output(n, [&](uint32_t v) {
+        one_by_one[group] += bytes_of(region_.value(v));
+        if (reads_here[v] == 0 || reads[v] > reads_here[v]) together[group] += bytes_of(region_.value(v));
+      });
     }
     bool any = false;
     for (uint32_t n = 0; n < nodes; n++) {
@@ -89,7 +91,13 @@ class Claim {
   void each_input(uint32_t n, const F& f) const {
     const pg_node& node = region_.node(n);
     for (uint32_t i = 0; i < node.input_count; i++)
-      if (node.inputs[i] != PG_VALUE_NONE) f(node.inputs[i]);
+      if (is_read(node, i)) f(node.inputs[i]);
+  }
+  template <class F>
+  void each_output(uint32_t n, const F& f) const {
+    const pg_node& node = region_.node(n);
+    for (uint32_t k = 0; k < node.output_count; k++)
+      if (node.outputs[k] != PG_VALUE_NONE) f(node.outputs[k]);
   }
   const pg_tensor& result(uint32_t node) const { return region_.value(region_.node(node).outputs[0]); }
 
@@ -104,7 +112,10 @@ class Claim {
   }
   void add_lines(uint32_t n) {
     read_line_node(region_, n, line_);
-    groups_.add_lines(n, *line_.call.inputs[0], line_.length);
+    // Packets of what comes from outside may begin anywhere, and those of what is made here do not.
+    const bool in_packets = line_.streamed && line_.axes.inner == 1 && line_.width > 1;
+    if (in_packets && maker_[region_.node(n).inputs[0]] == UINT32_MAX) pg::fail_support("nothing is joined with it");
+    groups_.add_lines(n, *line_.call.inputs[0], line_);
   }
 
   // What a node cannot read while it is made, a number or a line at a time, it must not be in one kernel with.
@@ -122,7 +133,13 @@ class Claim {
         groups_.join(maker_[v], n);
     });
   }
-  void meet_lines(uint32_t n) { meet(region_.node(n).inputs[0], n); }
+  void meet_lines(uint32_t n) {
+    const uint32_t x = region_.node(n).inputs[0];
+    each_input(n, [&](uint32_t v) {  // weights are wanted as a whole
+      if (v != x && maker_[v] != UINT32_MAX) groups_.bar(maker_[v], n);
+    });
+    meet(x, n);
+  }
 
   // Node n reads the value as it is made: it goes with who makes it, or with who has just read it too.
   void meet(uint32_t value, uint32_t n) {

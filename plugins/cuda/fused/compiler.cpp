@@ -18,7 +18,8 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
   claim_nodes(region, cluster);
 }
 
-pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan&) {
+pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan& plan) {
+  if (has_streams(piece)) return new StreamKernel(piece, plan);
   if (has_lines(piece)) return new LineKernel(piece);
   return new RegionKernel(piece);
 }

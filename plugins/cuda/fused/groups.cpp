@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "line_node.hpp"
-
 namespace cuda::fused {
 namespace {
 
@@ -32,16 +30,23 @@ void Groups::add_elementwise(uint32_t node, const pg_tensor& result, bool plain)
   groups_[node].plain = plain;
 }
 
-void Groups::add_lines(uint32_t node, const pg_tensor& x, int64_t length) {
-  groups_[node].full = &x;
-  groups_[node].length = length;
+void Groups::add_lines(uint32_t node, const pg_tensor& x, const LineNode& line) {
+  Group& g = groups_[node];
+  g.full = &x;
+  g.lines = true, g.axes = line.axes;
+  g.streamed = line.streamed;
+  if (g.streamed) g.together = line.axes.inner > 1 ? line.batch : line.width;
 }
 
 bool Groups::fit(const Group& a, const Group& b) {
-  if (lie_alike(*a.full, *b.full)) return a.length == 0 || b.length == 0 || a.length == b.length;
+  if (lie_alike(*a.full, *b.full)) {
+    if (!a.lines || !b.lines) return true;
+    if (a.axes != b.axes || a.streamed != b.streamed) return false;
+    const bool columns = a.axes.inner > 1;
+    return a.together == b.together || (columns && std::min(a.together, b.together) == 1);
+  }
   auto takes_as_numbers = [](const Group& lines, const Group& numbers) {
-    return lines.length != 0 && numbers.length == 0 && numbers.plain &&
-           holds_numbers(*numbers.full, *lines.full, lines.length);
+    return lines.lines && !numbers.lines && numbers.plain && holds_numbers(*numbers.full, *lines.full, lines.axes);
   };
   return takes_as_numbers(a, b) || takes_as_numbers(b, a);
 }
@@ -55,7 +60,8 @@ void Groups::join(uint32_t a, uint32_t b) {
     if (find(n) == a) return;
   Group &from = groups_[a], &to = groups_[b];
   if (pg::element_count(*from.full) > pg::element_count(*to.full)) to.full = from.full;
-  to.length = std::max(to.length, from.length);
+  if (from.lines) to.lines = true, to.axes = from.axes, to.streamed = from.streamed;
+  to.together = std::max(to.together, from.together);
   to.plain = to.plain && from.plain;
   to.barred.insert(to.barred.end(), from.barred.begin(), from.barred.end());
   from.barred = {};
@@ -69,7 +75,7 @@ void Groups::bar(uint32_t a, uint32_t b) {
 
 bool Groups::spreads(uint32_t maker, const pg_tensor& t, const pg_tensor& shape) {
   const Group& g = groups_[find(maker)];
-  return g.length != 0 && pg::same_shape(*g.full, shape) && spreads_numbers(t, shape, g.length);
+  return g.lines && !g.streamed && pg::same_shape(*g.full, shape) && spreads_numbers(t, shape, g.axes);
 }
 
 }  // namespace cuda::fused

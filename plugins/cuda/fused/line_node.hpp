@@ -1,32 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of lines as parts of generated kernels. Which thread adds what is decided as for the operator's own kernel
-// (reduce_plan.hpp), so that the bits are the same.
+// What works on lines, as a part of generated kernels: reductions, softmax and layer_norm. Which thread adds what is
+// decided as for the operator's own kernel (reduce_plan.hpp), so that the bits are the same.
 #pragma once
 
 #include <string>
 
+#include "../reduce_plan.hpp"
 #include "perigee/compiler.hpp"
 
 namespace cuda::fused {
 
-struct LineNode {
-  pg::Region::Call call;
-  std::string reducer;  // its type (reducers.cuh)
-  std::string fields;   // statements that set what it has of its own; `length` is a line's
-  uint32_t dtype = 0;
-  int64_t lines = 0, length = 0;
-  int32_t lanes = 1;
-  int64_t per_part = 0;
+// A dense tensor of `outer` by `length` by `inner` elements, of which the middle ones are a line: `inner` of 1: they lie
+// together; otherwise they are columns.
+struct LineAxes {
+  uint32_t first = 0, last = 0;  // axes first .. last - 1 are those of a line
+  int64_t outer = 1, length = 1, inner = 1;
+  int64_t lines() const { return outer * inner; }
+  bool operator==(const LineAxes&) const = default;
 };
 
+struct LineNode {
+  enum Kind : uint8_t { kReduction, kSoftmax, kLayerNorm };
+  pg::Region::Call call;
+  Kind kind = kReduction;
+  uint32_t dtype = 0;  // of the elements
+  LineAxes axes;
+  std::string storage;  // what elements are read by (access.cuh)
+  int width = 1;        // elements of a packet of it
+  // Nothing can be made of its results and of elements in one kernel: a line is read once, by several blocks maybe.
+  bool streamed = false;
+
+  // Of reductions.
+  std::string reducer;  // its type (reducers.cuh)
+  std::string fields;   // statements that set what it has of its own; `length` is a line's
+  uint32_t result_dtype = 0;
+  int32_t lanes = 1;
+  int64_t parts = 1, per_part = 0, tiles = 0;
+  int batch = 1;  // elements of a column that are taken together
+  Grid grid;      // of a kernel that does nothing else
+
+  // Of softmax and layer_norm.
+  bool in_packets = false;   // where x begins at one
+  int32_t single_lanes = 1;  // where it does not
+  int kept = 0;              // elements of a lane that has its part in registers; 0: none has
+  bool whole() const { return kind != kReduction; }
+};
+
+// Whether a node reads what is in its input i, not its shape alone.
+bool is_read(const pg_node& node, uint32_t i);
+
 bool is_line_operator(const pg::Region& region, uint32_t node);
-// Refuses what is no part of a generated kernel: other axes than the last ones, lines that are too long for a block's
-// memory or so few that the operator's kernel cuts them in pieces.
+// Refuses what is no part of a generated kernel.
 void read_line_node(const pg::Region& region, uint32_t node, LineNode& out);
 
-// Whether t holds a number for each of the lines of so many elements that `full` consists of, in their order.
-bool holds_numbers(const pg_tensor& t, const pg_tensor& full, int64_t length);
-// The same, and broadcasting it to `full` gives each line its own.
-bool spreads_numbers(const pg_tensor& t, const pg_tensor& full, int64_t length);
+// Whether t holds a number for each of the lines of `full`, in their order.
+bool holds_numbers(const pg_tensor& t, const pg_tensor& full, const LineAxes& axes);
+// The same, and broadcasting it to `full` gives each line its own. Lines lie together.
+bool spreads_numbers(const pg_tensor& t, const pg_tensor& full, const LineAxes& axes);
+// The last axes of `full`, of so many elements. False: there are none such.
+bool find_axes(const pg_tensor& full, int64_t length, LineAxes& axes);
 
 }  // namespace cuda::fused

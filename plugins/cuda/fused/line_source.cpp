@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kMostShared = 40 << 10;    // bytes: what each block has room for, less what reductions take
 constexpr int64_t kElementsTogether = 4096;  // of a tile, about
 constexpr int64_t kMostLines = 64;           // of a tile
+constexpr int64_t kOwnBytes = 32;            // of a line, for what softmax and layer_norm know of it
 
 // As lines.hpp has it.
 int64_t line_pitch(int64_t bytes) { return (bytes + 15) / 16 * 16 + 16; }
@@ -43,7 +44,6 @@ class LineWriter {
   struct Value {
     bool number = false;                // one a line
     uint32_t maker = kNone, stage = 0;  // from which stage on it is known
-    bool by_lines = false;              // made by a reduction
     bool read_later = false;            // elements that a reduction or a later stage reads
     uint32_t room = kNone;              // in shared memory
     uint32_t input = kNone, output = kNone;
@@ -53,6 +53,8 @@ class LineWriter {
     bool lines = false, number = false;
     uint32_t stage = 0;
     LineNode line;
+    size_t own = 0;  // of softmax and layer_norm: the first of two rooms for what is known of a line
+    bool whole() const { return lines && line.whole(); }
   };
 
   const pg_tensor& tensor(uint32_t value) const { return piece_.value(value); }
@@ -71,22 +73,25 @@ class LineWriter {
       if (full_ == nullptr || pg::element_count(shape) > pg::element_count(*full_)) full_ = &shape;
     }
     for (const Node& node : nodes_)
-      if (node.lines) out_.length = node.line.length;
+      if (node.lines) out_.length = node.line.axes.length;
     for (uint32_t n = 0; n < count && out_.length == 0; n++) {
       const int64_t elements = pg::element_count(tensor(piece_.node(n).outputs[0]));
       if (elements > 0 && elements < pg::element_count(*full_)) out_.length = pg::element_count(*full_) / elements;
     }
-    if (out_.length < 2 || !pg::is_contiguous(*full_)) pg::fail_support("no lines");
+    if (out_.length < 2 || !pg::is_contiguous(*full_) || !find_axes(*full_, out_.length, axes_))
+      pg::fail_support("no lines");
     for (uint32_t n = 0; n < count; n++) {
       Node& node = nodes_[n];
       const pg_node& raw = piece_.node(n);
-      Value& made = values_[raw.outputs[0]];
-      made.maker = n, made.by_lines = node.lines;
-      made.number = node.lines || !pg::same_shape(tensor(raw.outputs[0]), *full_);
-      node.number = !node.lines && made.number;
-      if (node.lines && (node.line.length != out_.length || !pg::same_shape(tensor(raw.inputs[0]), *full_)))
-        pg::fail_support("lines of another length");
-      if (made.number && !holds_numbers(tensor(raw.outputs[0]), *full_, out_.length)) pg::fail_support("other lines");
+      node.number = !node.lines && !pg::same_shape(tensor(raw.outputs[0]), *full_);
+      if (node.lines && (node.line.streamed || node.line.axes != axes_ || !pg::same_shape(tensor(raw.inputs[0]), *full_)))
+        pg::fail_support("other lines");
+      each_output(n, [&](uint32_t v) {
+        Value& made = values_[v];
+        made.maker = n;
+        made.number = node.lines ? !node.whole() || v != raw.outputs[0] : node.number;
+        if (made.number && !holds_numbers(tensor(v), *full_, axes_)) pg::fail_support("other lines");
+      });
     }
   }
 
@@ -96,9 +101,9 @@ class LineWriter {
       each_input(n, [&](uint32_t v) {
         if (values_[v].maker != kNone) node.stage = std::max(node.stage, values_[v].stage);
       });
-      Value& made = values_[piece_.node(n).outputs[0]];
-      made.stage = node.stage + (node.lines ? 1 : 0);
-      stages_ = std::max(stages_, made.stage + 1);
+      const uint32_t known = node.stage + (node.lines ? 1 : 0);
+      each_output(n, [&](uint32_t v) { values_[v].stage = known; });
+      stages_ = std::max(stages_, known + 1);
     }
     for (uint32_t n = 0; n < piece_.node_count(); n++)
       each_input(n, [&](uint32_t v) {
@@ -112,7 +117,13 @@ class LineWriter {
   void each_input(uint32_t n, const F& f) const {
     const pg_node& raw = piece_.node(n);
     for (uint32_t i = 0; i < raw.input_count; i++)
-      if (raw.inputs[i] != PG_VALUE_NONE) f(raw.inputs[i]);
+      if (is_read(raw, i)) f(raw.inputs[i]);
+  }
+  template <class F>
+  void each_output(uint32_t n, const F& f) const {
+    const pg_node& raw = piece_.node(n);
+    for (uint32_t k = 0; k < raw.output_count; k++)
+      if (raw.outputs[k] != PG_VALUE_NONE) f(raw.outputs[k]);
   }
 
   // Operands that are read or written element by element are walked through; others are found by the line's number.
@@ -121,7 +132,8 @@ class LineWriter {
     std::vector<const pg_tensor*> tensors;
     std::set<uint32_t> by_element;
     for (uint32_t n = 0; n < piece_.node_count(); n++)
-      if (!nodes_[n].lines && !nodes_[n].number) each_input(n, [&](uint32_t v) { by_element.insert(v); });
+      if (nodes_[n].whole() || (!nodes_[n].lines && !nodes_[n].number))
+        each_input(n, [&](uint32_t v) { by_element.insert(v); });
     for (uint32_t k = 0; k < raw.input_count; k++) {
       values_[raw.inputs[k]].input = k;
       tensors.push_back(by_element.count(raw.inputs[k]) != 0 ? &tensor(raw.inputs[k]) : full_);
@@ -145,13 +157,17 @@ class LineWriter {
       if (nodes_[n].number)
         each_input(n, [&](uint32_t v) {
           const bool fits =
-              pg::element_count(tensor(v)) == 1 || (holds_numbers(tensor(v), *full_, out_.length) &&
+              pg::element_count(tensor(v)) == 1 || (holds_numbers(tensor(v), *full_, axes_) &&
                                                     pg::same_shape(tensor(v), tensor(piece_.node(n).outputs[0])));
           if (!fits) pg::fail_support("numbers of other lines");
         });
+      else if (nodes_[n].whole())
+        each_input(n, [&](uint32_t v) {
+          if (v != piece_.node(n).inputs[0] && values_[v].maker != kNone) pg::fail_support("weights that are made here");
+        });
       else if (!nodes_[n].lines)
         each_input(n, [&](uint32_t v) {
-          if (values_[v].number && values_[v].maker != kNone && !spreads_numbers(tensor(v), *full_, out_.length))
+          if (values_[v].number && values_[v].maker != kNone && !spreads_numbers(tensor(v), *full_, axes_))
             pg::fail_support("numbers that are not spread over their lines");
         });
     }
@@ -166,7 +182,8 @@ class LineWriter {
     std::vector<uint32_t> read(raw.input_count, 0);  // last
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       const Node& node = nodes_[n];
-      const uint32_t at = node.lines    ? elements(node.stage) + 1
+      const uint32_t at = node.whole()  ? elements(node.stage + 1)
+                          : node.lines  ? elements(node.stage) + 1
                           : node.number ? numbers(node.stage)
                                         : elements(node.stage);
       each_input(n, [&](uint32_t v) {
@@ -203,6 +220,7 @@ class LineWriter {
       kept.push_back(v);
       a_line += value.number ? 16 : line_pitch(out_.length * bytes_of(v));
     }
+    for (const Node& node : nodes_) a_line += node.whole() ? kOwnBytes : 0;
     const int64_t fits = kMostShared / std::max<int64_t>(a_line, 1);
     if (fits == 0) pg::fail_support("the region's lines have no room in a block");
     int64_t tile = std::clamp<int64_t>(kElementsTogether / out_.length, 1, kMostLines);
@@ -213,6 +231,12 @@ class LineWriter {
       rooms_.push_back(static_cast<uint64_t>(at));
       const int64_t all = out_.tile * (values_[v].number ? bytes_of(v) : line_pitch(out_.length * bytes_of(v)));
       at += (all + 15) / 16 * 16;
+    }
+    for (Node& node : nodes_) {
+      if (!node.whole()) continue;
+      node.own = rooms_.size();
+      rooms_.push_back(static_cast<uint64_t>(at)), rooms_.push_back(static_cast<uint64_t>(at + out_.tile * kOwnBytes / 2));
+      at += out_.tile * kOwnBytes;
     }
     out_.shared = static_cast<uint32_t>(at);
   }
@@ -298,9 +322,12 @@ class LineWriter {
     };
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       const Node& node = nodes_[n];
-      if (node.lines || node.number || node.stage != stage) continue;
+      if (node.whole() ? node.stage + 1 != stage : node.lines || node.number || node.stage != stage) continue;
       each_input(n, need);
-      text_.add(n);
+      if (node.whole())
+        before += add_whole(n);
+      else
+        text_.add(n);
       const uint32_t v = piece_.node(n).outputs[0];
       known.insert(v);
       const char* type = storage_name(pg::dtype_of(tensor(v)));
@@ -329,6 +356,82 @@ class LineWriter {
            inside + text_.body + "    }\n" + after + "    }\n    __syncthreads();\n";
   }
 
+  // What is known of a line, and the element that is made with it.
+  std::string add_whole(uint32_t n) {
+    const Node& node = nodes_[n];
+    const pg_node& raw = piece_.node(n);
+    const char* type = compute_name(node.line.dtype);
+    const std::string x = text_.names[raw.inputs[0]];
+    const bool norm = node.line.kind == LineNode::kLayerNorm;
+    std::string known, made;
+    if (norm) {
+      auto vector = [&](uint32_t i, const char* absent) {
+        const bool has = i < raw.input_count && raw.inputs[i] != PG_VALUE_NONE;
+        return pg::format("static_cast<%s>(%s)", type, has ? text_.names[raw.inputs[i]].c_str() : absent);
+      };
+      known = pg::format("    const auto m%u = load_one<%s>(%s, t), g%u = load_one<%s>(%s, t);\n", n, type,
+                         own_room(n, 0).c_str(), n, type, own_room(n, 1).c_str());
+      made = pg::format("(%s - m%u) * g%u * %s + %s", x.c_str(), n, n, vector(1, "1").c_str(), vector(2, "0").c_str());
+    } else {
+      known = pg::format("    const auto m%u = load_one<cuda::Total<%s>>(%s, t);\n", n, type, own_room(n, 0).c_str());
+      const bool log = std::strcmp(raw.op->name, "log_softmax") == 0;
+      made = pg::format("m%u.%s(%s)", n, log ? "log_of" : "of", x.c_str());
+    }
+    const uint32_t v = raw.outputs[0];
+    text_.names[v] = pg::format("v%u", n);
+    text_.line(pg::format("const auto v%u = rounded<%s>(%s);", n, storage(v).c_str(), made.c_str()));
+    return known;
+  }
+  std::string own_room(uint32_t n, size_t k) const {
+    const Node& node = nodes_[n];
+    const pg_node& raw = piece_.node(n);
+    const bool norm = node.line.kind == LineNode::kLayerNorm;
+    if (norm && raw.output_count > k + 1 && raw.outputs[k + 1] != PG_VALUE_NONE) return room(raw.outputs[k + 1]);
+    return pg::format("shared + a.room[%zu]", node.own + k);
+  }
+
+  // What is wanted of lines before softmax and layer_norm can write them. Packets are taken where the operator's own
+  // kernel would: where all that it reads begins at one.
+  std::string whole_of_stage(uint32_t n, const std::string& where) {
+    const LineNode& line = nodes_[n].line;
+    const pg_node& raw = piece_.node(n);
+    auto aligned = [&](uint32_t i) {
+      if (i >= raw.input_count || raw.inputs[i] == PG_VALUE_NONE || values_[raw.inputs[i]].maker != kNone)
+        return std::string("true");
+      return pg::format("begins_at_packet(a.data[%u])", values_[raw.inputs[i]].input);
+    };
+    const std::string lines =
+        pg::format("length, lines, [&](int t) -> const char* { return %s; });\n", where.c_str());
+    std::string to, kept;
+    if (line.kind == LineNode::kSoftmax) {
+      to = pg::format("find_totals<%s, %%d>(%s, %uu, ", line.storage.c_str(), own_room(n, 0).c_str(), line.dtype);
+    } else {
+      KernelNumber eps;
+      eps.use = KernelNumber::kReal;
+      eps.attrs = raw.attrs_offset;
+      eps.real = pg::KernelCall(&line.call.call).runtime<double>("eps");
+      source_.numbers.push_back(eps);
+      const std::string rooms = pg::format("%s, %s, bits_as<double>(NUMBER(%zu))", own_room(n, 0).c_str(),
+                                           own_room(n, 1).c_str(), source_.numbers.size() - 1);
+      to = pg::format("find_scales<%s, %%d>(%s, %uu, ", line.storage.c_str(), rooms.c_str(), line.dtype);
+      if (line.kept > 0)
+        kept = pg::format("      if (%s && %s && %s)\n        find_scales_kept<%s, %d>(%s, ", aligned(0).c_str(),
+                          aligned(1).c_str(), aligned(2).c_str(), storage_name(line.dtype), line.kept, rooms.c_str()) +
+               lines + "      else";
+    }
+    std::string all = "    {\n" + kept;
+    auto call = [&](int width, size_t which) {
+      return pg::format(to.c_str(), width) + pg::format("static_cast<int>(a.dealt[%zu][%zu]), ", dealt_.size() / 2, which) +
+             lines;
+    };
+    if (line.in_packets)
+      all += pg::format("      if (%s)\n        ", aligned(0).c_str()) + call(line.width, 0) + "      else\n";
+    all += "        " + call(1, 1) + "    }\n";
+    dealt_.push_back(static_cast<uint64_t>(line.lanes));
+    dealt_.push_back(static_cast<uint64_t>(line.single_lanes));
+    return all;
+  }
+
   std::string reductions_of_stage(uint32_t stage) {
     std::string all;
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
@@ -339,8 +442,12 @@ class LineWriter {
       const std::string where = x.maker != kNone ? line_in(from)
                                                  : pg::format("a.data[%u] + (first + t) * length * %d", x.input,
                                                               static_cast<int>(bytes_of(from)));
+      if (node.whole()) {
+        all += whole_of_stage(n, where);
+        continue;
+      }
       all += pg::format("    {\n      %s r;\n      r.out = %s, r.dtype = %uu;\n      %s\n", node.line.reducer.c_str(),
-                        room(to).c_str(), node.line.dtype, node.line.fields.c_str());
+                        room(to).c_str(), node.line.result_dtype, node.line.fields.c_str());
       all += pg::format(
           "      reduce_lines(r, %uu, static_cast<int>(a.dealt[%zu][0]), a.dealt[%zu][1], length, lines,\n"
           "                   [&](int t) -> const char* { return %s; });\n    }\n",
@@ -389,6 +496,7 @@ class LineWriter {
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   const pg_tensor* full_ = nullptr;
+  LineAxes axes_;
   std::unique_ptr<OperandWalk> walk_;
   uint32_t stages_ = 1;
   std::vector<uint64_t> rooms_, dealt_;

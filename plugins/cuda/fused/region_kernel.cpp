@@ -46,10 +46,10 @@ uint64_t* GeneratedKernel::put_operands(const Launch& launch, uint64_t* next, ui
 
 void GeneratedKernel::start(const Launch& launch, const Grid& grid, uint64_t* words) {
   cudaKernel_t kernel = runtime_block != nullptr ? renewed() : kernel_;
-  if (is_dry(kernel, grid.x)) return;
+  if (is_dry(kernel, grid.x, grid.y)) return;
   void* arguments[] = {words};
   TimedWork timed(launch.stream(), PG_ACTIVITY_KERNEL, {launch.raw.stream, launch.raw.sequence});
-  PG_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(grid.x), dim3(grid.threads), arguments,
+  PG_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(grid.x, grid.y), dim3(grid.threads), arguments,
                            grid.shared, launch.native()));
 }
 
@@ -70,6 +70,24 @@ void LineKernel::run(const Launch& launch) {
   grid.x = static_cast<uint32_t>(std::min(divide_up(lines, tile_), kMaxBlocks));
   grid.shared = shared_;
   start(launch, grid, words);
+}
+
+void StreamKernel::run(const Launch& launch) {
+  uint64_t words[kMostArguments / 8];
+  const LineAxes& axes = made_.axes;
+  words[0] = static_cast<uint64_t>(axes.lines()), words[1] = static_cast<uint64_t>(axes.length);
+  words[2] = static_cast<uint64_t>(axes.inner), words[3] = static_cast<uint64_t>(made_.tiles);
+  uint64_t* next = put_operands(launch, words + 5, words[4]);
+  *next++ = static_cast<uint64_t>(made_.lanes), *next++ = static_cast<uint64_t>(made_.per_part);
+  *next++ = static_cast<uint64_t>(made_.parts), *next++ = static_cast<uint64_t>(made_.end_lanes);
+  uint64_t& second = *next++;
+  second = 0;
+  const auto states = reinterpret_cast<uint64_t>(launch.workspace());
+  for (uint32_t r = 0; r < made_.reductions; r++) *next++ = states + r * made_.state_bytes();
+  start(launch, made_.grid, words);
+  if (made_.parts == 1) return;
+  second = 1;
+  start(launch, made_.end_grid, words);
 }
 
 }  // namespace cuda::fused

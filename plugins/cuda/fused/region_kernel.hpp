@@ -8,6 +8,7 @@
 #include "../kernel.hpp"
 #include "line_source.hpp"
 #include "source.hpp"
+#include "stream_source.hpp"
 
 namespace cuda::fused {
 
@@ -57,6 +58,21 @@ class LineKernel final : public GeneratedKernel {
   int64_t length_, tile_;
   std::vector<uint64_t> tail_;
   uint32_t shared_;
+};
+
+// Of lines that are streamed: one launch, or two where lines have parts.
+class StreamKernel final : public GeneratedKernel {
+ public:
+  StreamKernel(const pg::Region& piece, pg::Plan& plan) : StreamKernel(piece, write_streams(piece)) {
+    plan.workspace = made_.workspace();
+  }
+  void run(const Launch& launch) override;
+
+ private:
+  StreamKernel(const pg::Region& piece, StreamSource made)
+      : GeneratedKernel(piece.raw->device, made.source), made_(std::move(made)) {}
+
+  StreamSource made_;
 };
 
 }  // namespace cuda::fused

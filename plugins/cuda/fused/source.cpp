@@ -143,6 +143,7 @@ uint64_t number_word(const KernelNumber& number, const pg_launch& launch) {
     case KernelNumber::kMoved: return moved_word(number.dtype, number.value(attrs));
     case KernelNumber::kParameter: return parameter_word(number.dtype, number.parameters(attrs, number.index));
     case KernelNumber::kSpecial: return word_of(number.parameters(attrs, number.index));
+    case KernelNumber::kReal: return word_of(pg::read_attr<double>(attrs, number.real.kind, number.real.offset));
     case KernelNumber::kPower: break;
   }
   const double exponent = number.value(attrs).real;

@@ -32,7 +32,8 @@ struct KernelNumber {
     kMoved,      // rounded to the dtype first
     kParameter,  // of the primitive
     kSpecial,    // the same, in double whatever the dtype
-    kPower       // which arithmetic an exponent means (power_of)
+    kPower,      // which arithmetic an exponent means (power_of)
+    kReal        // an attribute, in double
   };
   Use use = kOperand;
   uint8_t index = 0;   // of the parameter
@@ -40,6 +41,7 @@ struct KernelNumber {
   uint64_t attrs = 0;  // where the node's begin
   pg::ScalarNumber value;
   pg::math::Parameters parameters;
+  pg::Runtime<double> real;
 };
 // Throws where the call's number is not to be computed with.
 uint64_t number_word(const KernelNumber& number, const pg_launch& launch);

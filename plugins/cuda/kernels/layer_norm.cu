@@ -2,10 +2,8 @@
 // layer_norm(x, weight?, bias?) -> y, mean, invstd and layer_norm_grad(dy, x, weight?, mean, invstd) -> dx, dweight,
 // dbias. x is rows of the `dims` trailing axes; a group of threads has a row and keeps it in shared memory where it
 // fits. dweight and dbias are reductions over rows.
-#include "access.cuh"
-#include "group.cuh"
+#include "line_sums.cuh"
 #include "normalise.hpp"
-#include "stretch.cuh"
 
 namespace cuda {
 namespace {
@@ -51,12 +49,17 @@ struct RowPart {
     for (int n = 0; n < N; n++) load<S, W>(a.dtype, a.x[n] + (start[n] + at[n]) * int64_t{sizeof(S)}, values[n]);
   }
   // The same of the one operand that may be kept.
-  __device__ __forceinline__ void again(int64_t i, const C* own, C (&values)[1][W]) const {
-    if (a.cached) {
-      for (int w = 0; w < W; w++) values[0][w] = own[w * a.lanes];
-    } else {
-      fetch(i, values);
-    }
+  __device__ __forceinline__ void fetch(int64_t i, C (&values)[W]) const {
+    C all[1][W];
+    fetch(i, all);
+    for (int w = 0; w < W; w++) values[w] = all[0][w];
+  }
+  __device__ __forceinline__ void again(int64_t i, const C* own, C (&values)[W]) const {
+    if (!a.cached) return fetch(i, values);
+    for (int w = 0; w < W; w++) values[w] = own[w * a.lanes];
+  }
+  __device__ __forceinline__ void keep(C* own, const C (&values)[W]) const {
+    for (int w = 0; a.cached && w < W; w++) own[w * a.lanes] = values[w];
   }
   __device__ __forceinline__ void put(int64_t row, int64_t i, const C (&values)[W]) const {
     store<S, W>(a.dtype, a.y + (row * a.size + i) * int64_t{sizeof(S)}, values);
@@ -81,39 +84,21 @@ __device__ __forceinline__ void normalise_row(const RowArguments<1>& a, int64_t 
   int64_t start[1] = {};
   if (mine) a.rows.locate(row, start);
   RowPart<S, W, 1> part{a, start, cache, lane};
-  double sum = 0, squares = 0, n = static_cast<double>(a.size);
-  if (mine) {
-    part.each([&](int64_t i, C* own) {
-      C x[1][W];
-      part.fetch(i, x);
-      for (int w = 0; a.cached && w < W; w++) own[w * a.lanes] = x[0][w];
-      sum += static_cast<double>(tree_sum(x[0]));
-    });
-  }
-  C mean = static_cast<C>(merge_group(sum, a.lanes, AddUp()) / n);
-  if (mine) {
-    part.each([&](int64_t i, C* own) {
-      C x[1][W];
-      part.again(i, own, x);
-      for (int w = 0; w < W; w++) x[0][w] = (x[0][w] - mean) * (x[0][w] - mean);
-      squares += static_cast<double>(tree_sum(x[0]));
-    });
-  }
-  C invstd = static_cast<C>(1 / sqrt(merge_group(squares, a.lanes, AddUp()) / n + a.eps));
+  const LineScale<C> scale = scale_of_line<W, C>(part, mine, a.lanes, static_cast<double>(a.size), a.eps);
   if (!mine) return;
   part.each([&](int64_t i, C* own) {
-    C x[1][W];
+    C x[W];
     part.again(i, own, x);
     for (int w = 0; w < W; w++) {
       C weight, bias;
       part.affine(i + w, weight, bias);
-      x[0][w] = (x[0][w] - mean) * invstd * weight + bias;
+      x[w] = (x[w] - scale.mean) * scale.invstd * weight + bias;
     }
-    part.put(row, i, x[0]);
+    part.put(row, i, x);
   });
   if (lane != 0) return;
-  if (a.mean != nullptr) static_cast<C*>(a.mean)[row] = mean;
-  if (a.invstd != nullptr) static_cast<C*>(a.invstd)[row] = invstd;
+  if (a.mean != nullptr) static_cast<C*>(a.mean)[row] = scale.mean;
+  if (a.invstd != nullptr) static_cast<C*>(a.invstd)[row] = scale.invstd;
 }
 
 // With xh = (x - mean) invstd and g = dy weight: dx = invstd (g - mean(g) - xh mean(g xh)).
@@ -195,7 +180,7 @@ __global__ void __launch_bounds__(kReduceThreads, 2) layer_norm_rows(RowArgument
 
 // Rows of packets, of at most 32 E elements, E a lane of the warp that has the row: read once. Weights and biases are
 // packets too.
-constexpr int kRowLanes = 32;
+constexpr int kRowLanes = kFullLanes;
 
 // W of a vector's elements, of the storage of x or of float32; `absent` where there is no vector.
 template <class S, int W>
@@ -224,37 +209,8 @@ __global__ void __launch_bounds__(kReduceThreads, 2) layer_norm_kept(const __gri
     a.rows.locate(row, start);
     const char* x = a.x[0] + start[0] * int64_t{sizeof(S)};
     char* y = a.y + row * a.size * int64_t{sizeof(S)};
-    uint4 raw[P];
-    float values[P][W], sums[P];
-#pragma unroll
-    for (int p = 0; p < P; p++) {
-      int32_t i = (p * kRowLanes + lane) * W;
-      raw[p] = i < size ? read_packet(x + i * int64_t{sizeof(S)}) : uint4{};
-    }
-    double sum = 0;
-#pragma unroll
-    for (int p = 0; p < P; p++) {
-      unpack_packet<S>(raw[p], values[p]);
-      sum += static_cast<double>(tree_sum(values[p]));
-    }
-#pragma unroll
-    for (int step = kRowLanes / 2; step > 0; step /= 2) sum += shuffle_xor(sum, step);
-    const auto mean = static_cast<float>(sum * share);
-#pragma unroll
-    for (int p = 0; p < P; p++) {
-      bool real = (p * kRowLanes + lane) * W < size;
-      float squares[W];
-#pragma unroll
-      for (int w = 0; w < W; w++) {
-        values[p][w] -= mean;
-        squares[w] = values[p][w] * values[p][w];
-      }
-      sums[p] = real ? tree_sum(squares) : 0.0f;
-    }
-    float squares = tree_sum(sums);
-#pragma unroll
-    for (int step = kRowLanes / 2; step > 0; step /= 2) squares += shuffle_xor(squares, step);
-    const float invstd = 1.0f / sqrtf(static_cast<float>(static_cast<double>(squares) * share + a.eps));
+    float values[P][W];
+    const LineScale<float> scale = keep_line<S>(x, lane, size, share, a.eps, values);
 #pragma unroll
     for (int p = 0; p < P; p++) {
       int32_t i = (p * kRowLanes + lane) * W;
@@ -263,12 +219,12 @@ __global__ void __launch_bounds__(kReduceThreads, 2) layer_norm_kept(const __gri
       read_affine<S>(a.weight, a.weight_dtype, a.dtype, i, 1, weight);
       read_affine<S>(a.bias, a.bias_dtype, a.dtype, i, 0, bias);
 #pragma unroll
-      for (int w = 0; w < W; w++) values[p][w] = values[p][w] * invstd * weight[w] + bias[w];
+      for (int w = 0; w < W; w++) values[p][w] = values[p][w] * scale.invstd * weight[w] + bias[w];
       write_packet(y + i * int64_t{sizeof(S)}, pack_packet<S>(values[p]), true);
     }
     if (lane != 0) continue;
-    if (a.mean != nullptr) static_cast<float*>(a.mean)[row] = mean;
-    if (a.invstd != nullptr) static_cast<float*>(a.invstd)[row] = invstd;
+    if (a.mean != nullptr) static_cast<float*>(a.mean)[row] = scale.mean;
+    if (a.invstd != nullptr) static_cast<float*>(a.invstd)[row] = scale.invstd;
   }
 }
 

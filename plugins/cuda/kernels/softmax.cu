@@ -4,8 +4,8 @@
 // 2018).
 #include "softmax.hpp"
 
+#include "line_sums.cuh"
 #include "loss.cuh"
-#include "reducers.cuh"
 #include "stretch.cuh"
 
 namespace cuda {
@@ -18,19 +18,6 @@ struct SoftmaxArguments {
   uint32_t dtype = 0;
   bool log = false, loses = false;
   LossArguments loss;
-};
-
-// A line's denominator.
-template <class C>
-struct Total {
-  C top, sum, log_sum;
-
-  __device__ explicit Total(const Powers<C>& p) : top(p.top), sum(static_cast<C>(p.sum)) {
-    if (std::fabs(top) == std::numeric_limits<C>::infinity()) sum = std::numeric_limits<C>::quiet_NaN();
-    log_sum = pg::math::log_of(sum);
-  }
-  __device__ C log_of(C x) const { return (x - top) - log_sum; }
-  __device__ C of(C x) const { return pg::math::exp_of(x - top) / sum; }
 };
 
 // The loss of a line, whose spread is the sum over classes of weight and log-probability; added up in `sums`.
@@ -88,34 +75,29 @@ struct LinePart {
     load<S, W>(a.dtype, a.x + (at[1] + i * a.lines.step[1]) * int64_t{sizeof(S)}, values);
   }
 
+  __device__ __forceinline__ void again(int64_t, const C* own, C (&values)[W]) const {
+    for (int w = 0; w < W; w++) values[w] = own[w * a.lines.lanes];
+  }
+  __device__ __forceinline__ void keep(C* own, const C (&values)[W]) const {
+    for (int w = 0; w < W; w++) own[w * a.lines.lanes] = values[w];
+  }
+  // Unless logarithms are wanted.
+  __device__ __forceinline__ void keep_powers(C* own, const C (&powers)[W]) const {
+    if (!a.log) keep(own, powers);
+  }
+
   __device__ __forceinline__ Powers<C> top_or_powers() const {
     Powers<C> state{0, -std::numeric_limits<C>::infinity()};
-    each([&](int64_t i, C* own) {
+    if (a.lines.cached) {
+      state.top = largest_of_line<W, C>(*this);
+      return state;
+    }
+    each([&](int64_t i, C*) {
       C values[W];
       fetch(i, values);
-      if (a.lines.cached) {
-        for (int w = 0; w < W; w++) {
-          own[w * a.lines.lanes] = values[w];
-          state.top = pg::math::Maximum()(state.top, values[w]);
-        }
-      } else {
-        merge_powers(state, powers_of(values));
-      }
+      merge_powers(state, powers_of(values));
     });
     return state;
-  }
-  // The sum of e^(x - top); those powers stay in the cache unless logarithms are wanted.
-  __device__ __forceinline__ double cached_sum(C top) const {
-    double sum = 0;
-    each([&](int64_t, C* own) {
-      C powers[W];
-      for (int w = 0; w < W; w++) {
-        powers[w] = pg::math::exp_of(own[w * a.lines.lanes] - top);
-        if (!a.log) own[w * a.lines.lanes] = powers[w];
-      }
-      sum += static_cast<double>(tree_sum(powers));
-    });
-    return sum;
   }
   // Writes the line; the sum of weights and log-probabilities.
   __device__ __forceinline__ double put(const Total<C>& total) const {
@@ -153,7 +135,7 @@ __device__ __forceinline__ void softmax_line(const SoftmaxArguments& a, int64_t 
   if (mine) state = part.top_or_powers();
   auto merge = [](Powers<C>& into, const Powers<C>& other) { merge_powers(into, other); };
   state = merge_group(state, a.lines.lanes, merge);
-  if (a.lines.cached) state.sum = merge_group(mine ? part.cached_sum(state.top) : 0.0, a.lines.lanes, AddUp());
+  if (a.lines.cached) state.sum = merge_group(mine ? powers_of_line<W>(part, state.top) : 0.0, a.lines.lanes, AddUp());
   Total<C> total(state);
   double spread = mine ? part.put(total) : 0;
   if (!a.loses) return;

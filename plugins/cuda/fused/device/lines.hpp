@@ -5,8 +5,8 @@
 // operator.
 #pragma once
 
+#include "line_sums.cuh"
 #include "reduce.cuh"
-#include "reducers.cuh"
 #include "region.hpp"
 
 namespace cuda::fused {
@@ -47,6 +47,91 @@ __device__ void reduce_lines(const R& r, uint32_t dtype, int lanes, int64_t per_
     }
     s = cuda::merge_group(s, lanes, [&](State& into, const State& other) { r.merge(into, other); });
     if (lane == 0 && t < lines) r.finish(0, t, s);
+  }
+}
+
+
+// ---- softmax and layer_norm ----
+
+__device__ __forceinline__ bool begins_at_packet(const char* data) {
+  return (reinterpret_cast<uintptr_t>(data) & 15u) == 0;
+}
+
+// One thread's share of a line, as line_sums.cuh wants it. Nothing is kept: it is near.
+template <class S, int W>
+struct LineShare {
+  using C = typename cuda::Access<S>::C;
+  const char* x;
+  uint32_t dtype;
+  int64_t length;
+  int lane, lanes;
+
+  template <class Body>
+  __device__ __forceinline__ void each(const Body& body) const {
+    for (int64_t i = static_cast<int64_t>(lane) * W; i < length; i += static_cast<int64_t>(lanes) * W) {
+      cuda::keep_rolled(i);
+      body(i, static_cast<C*>(nullptr));
+    }
+  }
+  __device__ __forceinline__ void fetch(int64_t i, C (&values)[W]) const {
+    cuda::load<S, W>(dtype, x + i * int64_t{sizeof(S)}, values);
+  }
+  __device__ __forceinline__ void again(int64_t i, const C*, C (&values)[W]) const { fetch(i, values); }
+  __device__ __forceinline__ void keep(C*, const C (&)[W]) const {}
+  __device__ __forceinline__ void keep_powers(C*, const C (&)[W]) const {}
+};
+
+// body(t, share, mine) for lines that groups of `lanes` threads have. Called by all threads of the block.
+template <class S, int W, class Where, class Body>
+__device__ __forceinline__ void each_line(uint32_t dtype, int lanes, int64_t length, int lines, const Where& where,
+                                          const Body& body) {
+  const int thread = static_cast<int>(threadIdx.x), group = thread / lanes;
+  const int groups = static_cast<int>(cuda::kReduceThreads) / lanes;
+  for (int first = 0; first < lines; first += groups) {
+    cuda::keep_rolled(first);
+    const int t = first + group;
+    const bool mine = t < lines;
+    body(t, LineShare<S, W>{mine ? where(t) : nullptr, dtype, length, thread & (lanes - 1), lanes}, mine);
+  }
+}
+
+// The denominators of lines, for softmax.
+template <class S, int W, class Where>
+__device__ void find_totals(char* to, uint32_t dtype, int lanes, int64_t length, int lines, const Where& where) {
+  using C = typename cuda::Access<S>::C;
+  each_line<S, W>(dtype, lanes, length, lines, where, [&](int t, const LineShare<S, W>& share, bool mine) {
+    cuda::Powers<C> state{0, -std::numeric_limits<C>::infinity()};
+    if (mine) state.top = cuda::largest_of_line<W, C>(share);
+    auto merge = [](cuda::Powers<C>& into, const cuda::Powers<C>& other) { cuda::merge_powers(into, other); };
+    state = cuda::merge_group(state, lanes, merge);
+    state.sum = cuda::merge_group(mine ? cuda::powers_of_line<W>(share, state.top) : 0.0, lanes, cuda::AddUp());
+    if (mine && share.lane == 0) reinterpret_cast<cuda::Total<C>*>(to)[t] = cuda::Total<C>(state);
+  });
+}
+
+// Means and 1 / sqrt(variance + eps), for layer_norm.
+template <class S, int W, class Where>
+__device__ void find_scales(char* mean, char* invstd, double eps, uint32_t dtype, int lanes, int64_t length, int lines,
+                            const Where& where) {
+  using C = typename cuda::Access<S>::C;
+  each_line<S, W>(dtype, lanes, length, lines, where, [&](int t, const LineShare<S, W>& share, bool mine) {
+    const auto scale = cuda::scale_of_line<W, C>(share, mine, lanes, static_cast<double>(length), eps);
+    if (!mine || share.lane != 0) return;
+    reinterpret_cast<C*>(mean)[t] = scale.mean, reinterpret_cast<C*>(invstd)[t] = scale.invstd;
+  });
+}
+// The same where a warp has its line in registers, kEach elements a lane.
+template <class S, int kEach, class Where>
+__device__ void find_scales_kept(char* mean, char* invstd, double eps, int64_t length, int lines, const Where& where) {
+  constexpr int W = cuda::Access<S>::kWidth;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  for (int t = warp; t < lines; t += static_cast<int>(cuda::kReduceThreads) / 32) {
+    cuda::keep_rolled(t);
+    float values[kEach / W][W];
+    const auto scale = cuda::keep_line<S>(where(t), lane, static_cast<int32_t>(length),
+                                          1 / static_cast<double>(length), eps, values);
+    if (lane != 0) continue;
+    reinterpret_cast<float*>(mean)[t] = scale.mean, reinterpret_cast<float*>(invstd)[t] = scale.invstd;
   }
 }
 
