@@ -9,6 +9,7 @@
 
 #include "../lines.hpp"
 #include "perigee/compiler.hpp"
+#include "perigee/node_groups.hpp"
 
 namespace cpu {
 
@@ -22,34 +23,33 @@ int64_t line_length(const pg_tensor& t, const pg_tensor& of);
 
 class Groups {
  public:
-  explicit Groups(uint32_t nodes);
+  explicit Groups(uint32_t nodes) : groups_(nodes) {}
 
   void add_elementwise(uint32_t node, const pg_tensor& result, int width);  // -1: truth values only
   // numbers: of what it makes a number a line; NULL: nothing.
   void add_lines(uint32_t node, const pg_tensor& x, int64_t length, bool leading, const pg_tensor* numbers);
   // Makes one group of two where a kernel could compute both.
-  void join(uint32_t a, uint32_t b);
+  void join(uint32_t a, uint32_t b) { groups_.join(a, b, fit, merge); }
   // The two are never in one group: one needs of the other what a kernel has in pieces only.
-  void bar(uint32_t a, uint32_t b);
+  void bar(uint32_t a, uint32_t b) { groups_.bar(a, b); }
   bool makes_numbers(uint32_t node, const pg_tensor& like);  // whether its group has numbers a line, of that shape
-  const pg_tensor* full(uint32_t node) { return groups_[find(node)].full; }
-  bool leading(uint32_t node) { return groups_[find(node)].leading; }
-  bool in_lines(uint32_t node) { return groups_[find(node)].length != 0 && !leading(node); }
-  uint32_t find(uint32_t node);
+  const pg_tensor* full(uint32_t node) { return groups_.of(node).full; }
+  bool leading(uint32_t node) { return groups_.of(node).leading; }
+  bool in_lines(uint32_t node) { return groups_.of(node).length != 0 && !leading(node); }
+  uint32_t find(uint32_t node) { return groups_.find(node); }
 
  private:
   struct Group {
     int width = -1;  // of words: 4 bytes (0) or 8 (1)
     const pg_tensor *full = nullptr, *numbers = nullptr;
-    int64_t length = 0;            // of lines; 0: no node works on lines
-    bool leading = false;          // they are columns
-    bool used = false;             // something elementwise is made of its numbers
-    std::vector<uint32_t> barred;  // nodes of others
+    int64_t length = 0;    // of lines; 0: no node works on lines
+    bool leading = false;  // they are columns
+    bool used = false;     // something elementwise is made of its numbers
   };
   static bool fit(const Group& a, const Group& b);
+  static void merge(Group& to, const Group& from);
 
-  std::vector<uint32_t> parent_;
-  std::vector<Group> groups_;
+  pg::NodeGroups<Group> groups_;
 };
 
 }  // namespace cpu

@@ -26,9 +26,11 @@ class Claim {
         groups_(region.node_count()),
         taken_(region.node_count(), 0),
         maker_(region.raw->value_count, UINT32_MAX),
-        reader_(region.raw->value_count, UINT32_MAX) {}
+        reader_(region.raw->value_count, UINT32_MAX),
+        summed_(region.raw->value_count, 0) {}
 
   void run(uint32_t* cluster) {
+    find_summed();
     for (uint32_t n = 0; n < taken_.size(); n++) {
       const bool lines = is_line_operator(region_, n);
       try {
@@ -101,6 +103,30 @@ class Claim {
   }
   const pg_tensor& result(uint32_t node) const { return region_.value(region_.node(node).outputs[0]); }
 
+  // What columns are reduced of, and what that is made of element by element.
+  void find_summed() {
+    for (uint32_t n = region_.node_count(); n-- > 0;) {
+      const pg_node& node = region_.node(n);
+      if (is_line_operator(region_, n)) {
+        if (!apart_[n] && has_columns(n)) summed_[node.inputs[0]] = 1;
+        continue;
+      }
+      if (node.output_count != 1 || !summed_[node.outputs[0]]) continue;
+      each_input(n, [&](uint32_t v) {
+        if (pg::same_shape(region_.value(v), result(n))) summed_[v] = 1;
+      });
+    }
+  }
+  bool has_columns(uint32_t n) {
+    try {
+      read_line_node(region_, n, line_);
+    } catch (const pg::Error& e) {
+      if (e.code != PG_E_NOT_SUPPORTED) throw;
+      return false;
+    }
+    return line_.axes.inner > 1;
+  }
+
   void add_elementwise(uint32_t n) {
     read_node(region_, n, expression_);
     bool plain = pg::is_contiguous(result(n));
@@ -143,9 +169,14 @@ class Claim {
 
   // Node n reads the value as it is made: it goes with who makes it, or with who has just read it too.
   void meet(uint32_t value, uint32_t n) {
-    if (maker_[value] != UINT32_MAX) return groups_.join(maker_[value], n);
-    if (reader_[value] != UINT32_MAX && n - reader_[value] <= kNear) groups_.join(reader_[value], n);
+    if (maker_[value] != UINT32_MAX) return join(maker_[value], n);
+    if (reader_[value] != UINT32_MAX && n - reader_[value] <= kNear) join(reader_[value], n);
     reader_[value] = n;
+  }
+  // What columns are reduced of does not go where rows are: the reduction could not follow.
+  void join(uint32_t a, uint32_t n) {
+    if (region_.node(n).output_count == 1 && summed_[region_.node(n).outputs[0]] && groups_.has_rows(a)) return;
+    groups_.join(a, n);
   }
 
   const pg::Region& region_;
@@ -153,6 +184,7 @@ class Claim {
   Groups groups_;
   std::vector<uint8_t> taken_;
   std::vector<uint32_t> maker_, reader_;  // nodes, by value
+  std::vector<uint8_t> summed_;           // values
   NodeExpression expression_;
   LineNode line_;
 };

@@ -10,8 +10,8 @@
 
 namespace cuda::fused {
 
-// A dense tensor of `outer` by `length` by `inner` elements, of which the middle ones are a line: `inner` of 1: they lie
-// together; otherwise they are columns.
+// A dense tensor of `outer` by `length` by `inner` elements, of which the middle ones are a line: `inner` of 1: they
+// lie together; otherwise they are columns.
 struct LineAxes {
   uint32_t first = 0, last = 0;  // axes first .. last - 1 are those of a line
   int64_t outer = 1, length = 1, inner = 1;

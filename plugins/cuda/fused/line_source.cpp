@@ -84,7 +84,8 @@ class LineWriter {
       Node& node = nodes_[n];
       const pg_node& raw = piece_.node(n);
       node.number = !node.lines && !pg::same_shape(tensor(raw.outputs[0]), *full_);
-      if (node.lines && (node.line.streamed || node.line.axes != axes_ || !pg::same_shape(tensor(raw.inputs[0]), *full_)))
+      if (node.lines &&
+          (node.line.streamed || node.line.axes != axes_ || !pg::same_shape(tensor(raw.inputs[0]), *full_)))
         pg::fail_support("other lines");
       each_output(n, [&](uint32_t v) {
         Value& made = values_[v];
@@ -157,13 +158,14 @@ class LineWriter {
       if (nodes_[n].number)
         each_input(n, [&](uint32_t v) {
           const bool fits =
-              pg::element_count(tensor(v)) == 1 || (holds_numbers(tensor(v), *full_, axes_) &&
-                                                    pg::same_shape(tensor(v), tensor(piece_.node(n).outputs[0])));
+              pg::element_count(tensor(v)) == 1 ||
+              (holds_numbers(tensor(v), *full_, axes_) && pg::same_shape(tensor(v), tensor(piece_.node(n).outputs[0])));
           if (!fits) pg::fail_support("numbers of other lines");
         });
       else if (nodes_[n].whole())
         each_input(n, [&](uint32_t v) {
-          if (v != piece_.node(n).inputs[0] && values_[v].maker != kNone) pg::fail_support("weights that are made here");
+          if (v != piece_.node(n).inputs[0] && values_[v].maker != kNone)
+            pg::fail_support("weights that are made here");
         });
       else if (!nodes_[n].lines)
         each_input(n, [&](uint32_t v) {
@@ -235,7 +237,8 @@ class LineWriter {
     for (Node& node : nodes_) {
       if (!node.whole()) continue;
       node.own = rooms_.size();
-      rooms_.push_back(static_cast<uint64_t>(at)), rooms_.push_back(static_cast<uint64_t>(at + out_.tile * kOwnBytes / 2));
+      rooms_.push_back(static_cast<uint64_t>(at)),
+          rooms_.push_back(static_cast<uint64_t>(at + out_.tile * kOwnBytes / 2));
       at += out_.tile * kOwnBytes;
     }
     out_.shared = static_cast<uint32_t>(at);
@@ -400,8 +403,7 @@ class LineWriter {
         return std::string("true");
       return pg::format("begins_at_packet(a.data[%u])", values_[raw.inputs[i]].input);
     };
-    const std::string lines =
-        pg::format("length, lines, [&](int t) -> const char* { return %s; });\n", where.c_str());
+    const std::string lines = pg::format("length, lines, [&](int t) -> const char* { return %s; });\n", where.c_str());
     std::string to, kept;
     if (line.kind == LineNode::kSoftmax) {
       to = pg::format("find_totals<%s, %%d>(%s, %uu, ", line.storage.c_str(), own_room(n, 0).c_str(), line.dtype);
@@ -421,8 +423,8 @@ class LineWriter {
     }
     std::string all = "    {\n" + kept;
     auto call = [&](int width, size_t which) {
-      return pg::format(to.c_str(), width) + pg::format("static_cast<int>(a.dealt[%zu][%zu]), ", dealt_.size() / 2, which) +
-             lines;
+      return pg::format(to.c_str(), width) +
+             pg::format("static_cast<int>(a.dealt[%zu][%zu]), ", dealt_.size() / 2, which) + lines;
     };
     if (line.in_packets)
       all += pg::format("      if (%s)\n        ", aligned(0).c_str()) + call(line.width, 0) + "      else\n";

@@ -13,9 +13,9 @@
 namespace cuda::fused {
 namespace {
 
-constexpr uint64_t kStateBytes = 24;        // as reduce_shape.hpp has it
-constexpr uint32_t kFewOperands = 6;        // whose elements are all read before the first one is written
-constexpr int64_t kPacketBytes = 16;        // at most, of an access
+constexpr uint64_t kStateBytes = 24;  // as reduce_shape.hpp has it
+constexpr uint32_t kFewOperands = 6;  // whose elements are all read before the first one is written
+constexpr int64_t kPacketBytes = 16;  // at most, of an access
 
 class StreamWriter {
  public:
@@ -36,7 +36,7 @@ class StreamWriter {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Value {
     uint32_t maker = kNone, input = kNone;
-    bool number = false;                            // one a line
+    bool number = false;                             // one a line
     bool by_element = false, among_numbers = false;  // who reads it
   };
   struct Node {
@@ -147,7 +147,8 @@ class StreamWriter {
       for (uint32_t i = 0; i < raw_.input_count && i < 64; i++) {
         if ((raw_.overwrites[k] >> i & 1u) == 0) continue;
         const Value& read = values_[raw_.inputs[i]];
-        const bool safe = number ? !read.by_element : !read.among_numbers && (is_flat(raw_.inputs[i]) || !read.by_element);
+        const bool safe =
+            number ? !read.by_element : !read.among_numbers && (is_flat(raw_.inputs[i]) || !read.by_element);
         if (!safe) pg::fail_support("a result that lies over what is still to be read");
       }
     }
@@ -176,8 +177,8 @@ class StreamWriter {
         inside += pg::format("      const auto x%u = widen(load_one<%s>(a.data[%u], at));\n", k, s, k);
       } else {
         once += pg::format("    Packet<%s, W> p%u[U];\n", s, k);
-        loads += pg::format("      p%u[j] = load<%s, W>(a.data[%u], from, W == 1 || (a.aligned >> %u & 1) != 0, W);\n", k,
-                            s, k, k);
+        loads += pg::format("      p%u[j] = load<%s, W>(a.data[%u], from, W == 1 || (a.aligned >> %u & 1) != 0, W);\n",
+                            k, s, k, k);
         inside += pg::format("      const auto x%u = widen(p%u[j].element[i]);\n", k, k);
       }
     }
@@ -198,25 +199,28 @@ class StreamWriter {
       if (!nodes_[n].lines) continue;
       const uint32_t x = piece_.node(n).inputs[0];
       once += pg::format("    typename cuda::Access<R%u::Storage>::C e%u[1][U * W];\n", r, r);
-      text_.line(pg::format("e%u[0][j * W + i] = as_element<R%u, %s>(%s);", r, r, storage(x).c_str(),
-                            text_.names[x].c_str()));
+      text_.line(
+          pg::format("e%u[0][j * W + i] = as_element<R%u, %s>(%s);", r, r, storage(x).c_str(), text_.names[x].c_str()));
       const int together = columns() ? nodes_[n].line.batch : 0;
       states += pg::format("    add_elements<%d>(r%u, s%u, e%u, k, place);\n", together, r, r, r);
       r++;
     }
-    const std::string rows = "#pragma unroll\n    for (int j = 0; j < U; j++) {\n"
-                             "      const int64_t from = origin + number(j)" +
-                             std::string(columns() ? " * a.inner" : "") + ";\n";
+    const std::string rows =
+        "#pragma unroll\n    for (int j = 0; j < U; j++) {\n"
+        "      const int64_t from = origin + number(j)" +
+        std::string(columns() ? " * a.inner" : "") + ";\n";
     std::string t =
         "    auto take = [&](auto w, auto u, const auto& number) {\n"
         "    constexpr int W = decltype(w)::value, U = decltype(u)::value;\n" +
         once;
     if (few && !loads.empty()) t += rows + loads + "    }\n";
-    t += rows + (few ? "" : loads) + "#pragma unroll\n    for (int i = 0; i < W; i++) {\n"
+    t += rows + (few ? "" : loads) +
+         "#pragma unroll\n    for (int i = 0; i < W; i++) {\n"
          "      const int64_t at = from + i;\n      (void)at;\n" +
          (walks ? walk_->locate("at") : "") + inside + text_.body + "    }\n" + (few ? "" : stores) + "    }\n";
     if (few && !stores.empty()) t += rows + stores + "    }\n";
-    return t + "    const auto place = [&](int m) { return number(m / W) + m % W; };\n    (void)place;\n" + states + "    };\n";
+    return t + "    const auto place = [&](int m) { return number(m / W) + m % W; };\n    (void)place;\n" + states +
+           "    };\n";
   }
 
   // What is made of the states of line k.
@@ -264,8 +268,9 @@ class StreamWriter {
     uint32_t r = 0;
     for (const Node& node : nodes_) {
       if (!node.lines) continue;
-      reducers += pg::format("  using R%u = %s;\n  R%u r%u;\n  {\n    auto& r = r%u;\n    r.dtype = %uu;\n    %s\n  }\n", r,
-                             node.line.reducer.c_str(), r, r, r, node.line.result_dtype, node.line.fields.c_str());
+      reducers +=
+          pg::format("  using R%u = %s;\n  R%u r%u;\n  {\n    auto& r = r%u;\n    r.dtype = %uu;\n    %s\n  }\n", r,
+                     node.line.reducer.c_str(), r, r, r, node.line.result_dtype, node.line.fields.c_str());
       r++;
     }
     std::string parameters;
@@ -273,9 +278,8 @@ class StreamWriter {
     std::string arguments;
     for (r = 0; r < out_.reductions; r++) arguments += pg::format(", s%u", r);
     const bool parts = out_.parts > 1;
-    const std::string end =
-        parts ? each("        put_state<R@>(a.states[@], blockIdx.y * a.lines + k, s@);\n")
-              : "        finish(k" + arguments + ");\n";
+    const std::string end = parts ? each("        put_state<R@>(a.states[@], blockIdx.y * a.lines + k, s@);\n")
+                                  : "        finish(k" + arguments + ");\n";
     std::string& t = source_.text;
     t = "#include \"streams.hpp\"\nusing namespace cuda::fused;\nusing namespace pg::math;\n";
     t += pg::format(
@@ -291,7 +295,8 @@ class StreamWriter {
     if (parts)
       t += "  if (a.second != 0) {\n"
            "    const int lanes = static_cast<int>(a.end_lanes), lane = thread & (lanes - 1), groups = 256 / lanes;\n"
-           "    for (int64_t first = int64_t{blockIdx.x} * groups; first < a.lines; first += int64_t{gridDim.x} * groups) {\n"
+           "    for (int64_t first = int64_t{blockIdx.x} * groups; first < a.lines; first += int64_t{gridDim.x} * "
+           "groups) {\n"
            "      const int64_t k = first + thread / lanes;\n      const bool mine = k < a.lines;\n" +
            each("      const auto s@ = merge_parts(r@, a.states[@], k, a.lines, a.parts, lanes, lane, mine);\n") +
            "      if (lane == 0 && mine) finish(k" + arguments + ");\n    }\n    return;\n  }\n";
@@ -301,13 +306,16 @@ class StreamWriter {
 
   std::string by_rows(const std::string& elements, const std::string& end) const {
     return "  const int lanes = static_cast<int>(a.lanes), lane = thread & (lanes - 1), groups = 256 / lanes;\n"
-           "  for (int64_t first = int64_t{blockIdx.x} * groups; first < a.lines; first += int64_t{gridDim.x} * groups) {\n"
+           "  for (int64_t first = int64_t{blockIdx.x} * groups; first < a.lines; first += int64_t{gridDim.x} * "
+           "groups) {\n"
            "    cuda::keep_rolled(first);\n"
            "    const int64_t k = first + thread / lanes, origin = k * length;\n" +
            each("    typename R@::State s@;\n    r@.start(s@);\n") + elements +
            pg::format("    if (k < a.lines) walk_row<%d>(k, length, blockIdx.y, a.per_part, lanes, lane, take);\n",
                       width()) +
-           each("    s@ = cuda::merge_group(s@, lanes, [&](auto& into, const auto& other) { r@.merge(into, other); });\n") +
+           each(
+               "    s@ = cuda::merge_group(s@, lanes, [&](auto& into, const auto& other) { r@.merge(into, other); "
+               "});\n") +
            "    if (lane == 0 && k < a.lines) {\n" + end + "    }\n  }\n";
   }
 

@@ -33,9 +33,9 @@ TEST_CASE("A reduction is left alone where it saves little, and where a kernel o
     return r.claimed().back();
   };
   CHECK(cluster_of({1024, 96}, "sum", true) != 0);
-  CHECK(cluster_of({4, 8192}, "sum", true) != 0);  // streamed
+  CHECK(cluster_of({4, 8192}, "sum", true) != 0);    // streamed
   CHECK(cluster_of({1024, 96}, "sum", false) == 0);  // reads what the operator reads
-  CHECK(cluster_of({1024, 1}, "sum", true) == 0);  // no lines
+  CHECK(cluster_of({1024, 1}, "sum", true) == 0);    // no lines
 }
 
 TEST_CASE("Positions, and whether any or all elements are not zero, of all dtypes") {
@@ -55,7 +55,8 @@ TEST_CASE("Softmax and layer_norm with what is around them") {
   for (uint32_t dtype : kFloats) {
     const uint32_t statistics = dtype == PG_F64 ? static_cast<uint32_t>(PG_F64) : static_cast<uint32_t>(PG_F32);
     const bool all = dtype == PG_F32 || dtype == PG_BF16;
-    for (int64_t length : all ? std::vector<int64_t>{100, 1000, 1200} : std::vector<int64_t>{96}) {  // also in registers
+    for (int64_t length :
+         all ? std::vector<int64_t>{100, 1000, 1200} : std::vector<int64_t>{96}) {  // also in registers
       Lines r;
       const Shape full = {1024, length};
       const uint32_t x = r.input(dtype, full), y = r.input(dtype, full), w = r.input(statistics, {length});

@@ -50,7 +50,6 @@ __device__ void reduce_lines(const R& r, uint32_t dtype, int lanes, int64_t per_
   }
 }
 
-
 // ---- softmax and layer_norm ----
 
 __device__ __forceinline__ bool begins_at_packet(const char* data) {
@@ -128,8 +127,8 @@ __device__ void find_scales_kept(char* mean, char* invstd, double eps, int64_t l
   for (int t = warp; t < lines; t += static_cast<int>(cuda::kReduceThreads) / 32) {
     cuda::keep_rolled(t);
     float values[kEach / W][W];
-    const auto scale = cuda::keep_line<S>(where(t), lane, static_cast<int32_t>(length),
-                                          1 / static_cast<double>(length), eps, values);
+    const auto scale =
+        cuda::keep_line<S>(where(t), lane, static_cast<int32_t>(length), 1 / static_cast<double>(length), eps, values);
     if (lane != 0) continue;
     reinterpret_cast<float*>(mean)[t] = scale.mean, reinterpret_cast<float*>(invstd)[t] = scale.invstd;
   }
