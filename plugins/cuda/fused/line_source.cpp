@@ -11,6 +11,7 @@
 #include "node_text.hpp"
 #include "operand_walk.hpp"
 #include "perigee/kernels/strided.hpp"
+#include "whole_text.hpp"
 
 namespace cuda::fused {
 namespace {
@@ -237,8 +238,8 @@ class LineWriter {
     for (Node& node : nodes_) {
       if (!node.whole()) continue;
       node.own = rooms_.size();
-      rooms_.push_back(static_cast<uint64_t>(at)),
-          rooms_.push_back(static_cast<uint64_t>(at + out_.tile * kOwnBytes / 2));
+      rooms_.push_back(static_cast<uint64_t>(at));
+      rooms_.push_back(static_cast<uint64_t>(at + out_.tile * kOwnBytes / 2));
       at += out_.tile * kOwnBytes;
     }
     out_.shared = static_cast<uint32_t>(at);
@@ -359,79 +360,54 @@ class LineWriter {
            inside + text_.body + "    }\n" + after + "    }\n    __syncthreads();\n";
   }
 
-  // What is known of a line, and the element that is made with it.
-  std::string add_whole(uint32_t n) {
+  // ---- softmax and layer_norm ----
+
+  WholeText whole_text(uint32_t n) const {
     const Node& node = nodes_[n];
     const pg_node& raw = piece_.node(n);
-    const char* type = compute_name(node.line.dtype);
-    const std::string x = text_.names[raw.inputs[0]];
-    const bool norm = node.line.kind == LineNode::kLayerNorm;
-    std::string known, made;
-    if (norm) {
-      auto vector = [&](uint32_t i, const char* absent) {
-        const bool has = i < raw.input_count && raw.inputs[i] != PG_VALUE_NONE;
-        return pg::format("static_cast<%s>(%s)", type, has ? text_.names[raw.inputs[i]].c_str() : absent);
-      };
-      known = pg::format("    const auto m%u = load_one<%s>(%s, t), g%u = load_one<%s>(%s, t);\n", n, type,
-                         own_room(n, 0).c_str(), n, type, own_room(n, 1).c_str());
-      made = pg::format("(%s - m%u) * g%u * %s + %s", x.c_str(), n, n, vector(1, "1").c_str(), vector(2, "0").c_str());
-    } else {
-      known = pg::format("    const auto m%u = load_one<cuda::Total<%s>>(%s, t);\n", n, type, own_room(n, 0).c_str());
-      const bool log = std::strcmp(raw.op->name, "log_softmax") == 0;
-      made = pg::format("m%u.%s(%s)", n, log ? "log_of" : "of", x.c_str());
+    WholeText text{node.line, n, {}};
+    for (uint32_t k = 0; k < 2; k++) {
+      const bool leaves = raw.output_count > k + 1 && raw.outputs[k + 1] != PG_VALUE_NONE;
+      text.room[k] = leaves ? room(raw.outputs[k + 1]) : pg::format("shared + a.room[%zu]", node.own + k);
     }
-    const uint32_t v = raw.outputs[0];
-    text_.names[v] = pg::format("v%u", n);
-    text_.line(pg::format("const auto v%u = rounded<%s>(%s);", n, storage(v).c_str(), made.c_str()));
-    return known;
-  }
-  std::string own_room(uint32_t n, size_t k) const {
-    const Node& node = nodes_[n];
-    const pg_node& raw = piece_.node(n);
-    const bool norm = node.line.kind == LineNode::kLayerNorm;
-    if (norm && raw.output_count > k + 1 && raw.outputs[k + 1] != PG_VALUE_NONE) return room(raw.outputs[k + 1]);
-    return pg::format("shared + a.room[%zu]", node.own + k);
+    return text;
   }
 
-  // What is wanted of lines before softmax and layer_norm can write them. Packets are taken where the operator's own
-  // kernel would: where all that it reads begins at one.
-  std::string whole_of_stage(uint32_t n, const std::string& where) {
+  // Answers what the element wants to be known of its line.
+  std::string add_whole(uint32_t n) {
+    const pg_node& raw = piece_.node(n);
+    auto name_of = [&](uint32_t i) {
+      return i < raw.input_count && raw.inputs[i] != PG_VALUE_NONE ? text_.names[raw.inputs[i]] : std::string();
+    };
+    const WholeText text = whole_text(n);
+    const uint32_t v = raw.outputs[0];
+    text_.names[v] = pg::format("v%u", n);
+    text_.line(pg::format("const auto v%u = rounded<%s>(%s);", n, storage(v).c_str(),
+                          text.element(name_of(0), name_of(1), name_of(2)).c_str()));
+    return text.known();
+  }
+
+  std::string find_whole(uint32_t n, const std::string& where) {
     const LineNode& line = nodes_[n].line;
     const pg_node& raw = piece_.node(n);
-    auto aligned = [&](uint32_t i) {
-      if (i >= raw.input_count || raw.inputs[i] == PG_VALUE_NONE || values_[raw.inputs[i]].maker != kNone)
-        return std::string("true");
-      return pg::format("begins_at_packet(a.data[%u])", values_[raw.inputs[i]].input);
-    };
-    const std::string lines = pg::format("length, lines, [&](int t) -> const char* { return %s; });\n", where.c_str());
-    std::string to, kept;
-    if (line.kind == LineNode::kSoftmax) {
-      to = pg::format("find_totals<%s, %%d>(%s, %uu, ", line.storage.c_str(), own_room(n, 0).c_str(), line.dtype);
-    } else {
+    std::string aligned[3], number;
+    for (uint32_t i = 0; i < 3; i++) {
+      const bool outside =
+          i < raw.input_count && raw.inputs[i] != PG_VALUE_NONE && values_[raw.inputs[i]].maker == kNone;
+      aligned[i] = outside ? pg::format("begins_at_packet(a.data[%u])", values_[raw.inputs[i]].input) : "true";
+    }
+    if (line.kind == LineNode::kLayerNorm) {
       KernelNumber eps;
       eps.use = KernelNumber::kReal;
       eps.attrs = raw.attrs_offset;
       eps.real = pg::KernelCall(&line.call.call).runtime<double>("eps");
       source_.numbers.push_back(eps);
-      const std::string rooms = pg::format("%s, %s, bits_as<double>(NUMBER(%zu))", own_room(n, 0).c_str(),
-                                           own_room(n, 1).c_str(), source_.numbers.size() - 1);
-      to = pg::format("find_scales<%s, %%d>(%s, %uu, ", line.storage.c_str(), rooms.c_str(), line.dtype);
-      if (line.kept > 0)
-        kept = pg::format("      if (%s && %s && %s)\n        find_scales_kept<%s, %d>(%s, ", aligned(0).c_str(),
-                          aligned(1).c_str(), aligned(2).c_str(), storage_name(line.dtype), line.kept, rooms.c_str()) +
-               lines + "      else";
+      number = pg::format("bits_as<double>(NUMBER(%zu))", source_.numbers.size() - 1);
     }
-    std::string all = "    {\n" + kept;
-    auto call = [&](int width, size_t which) {
-      return pg::format(to.c_str(), width) +
-             pg::format("static_cast<int>(a.dealt[%zu][%zu]), ", dealt_.size() / 2, which) + lines;
-    };
-    if (line.in_packets)
-      all += pg::format("      if (%s)\n        ", aligned(0).c_str()) + call(line.width, 0) + "      else\n";
-    all += "        " + call(1, 1) + "    }\n";
+    const std::string text = whole_text(n).find(where, aligned, dealt_.size() / 2, number);
     dealt_.push_back(static_cast<uint64_t>(line.lanes));
     dealt_.push_back(static_cast<uint64_t>(line.single_lanes));
-    return all;
+    return text;
   }
 
   std::string reductions_of_stage(uint32_t stage) {
@@ -445,7 +421,7 @@ class LineWriter {
                                                  : pg::format("a.data[%u] + (first + t) * length * %d", x.input,
                                                               static_cast<int>(bytes_of(from)));
       if (node.whole()) {
-        all += whole_of_stage(n, where);
+        all += find_whole(n, where);
         continue;
       }
       all += pg::format("    {\n      %s r;\n      r.out = %s, r.dtype = %uu;\n      %s\n", node.line.reducer.c_str(),

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Compiled functions with softmax, log_softmax and layer_norm among what is elementwise, on the device in force: the bits
--- of eager code, and one kernel where the device writes one for them.
+-- Compiled functions with softmax, log_softmax and layer_norm among what is elementwise, on the device in force: the
+-- bits of eager code, and one kernel where the device writes one for them.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)lua/compile/[^/]*$") or "../../"
 package.path = here .. "?.lua;" .. package.path

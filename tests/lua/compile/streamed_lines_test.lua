@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Compiled functions that reduce columns, and lines that are long or cut in parts, with what is elementwise around them,
--- on the device in force: the bits of eager code, and one kernel where the device writes one for them. PERIGEE_LINES says
--- how many random functions; PERIGEE_LINES_ONE runs that one.
+-- Compiled functions that reduce columns, and lines that are long or cut in parts, with what is elementwise around
+-- them, on the device in force: the bits of eager code, and one kernel where the device writes one for them.
+-- PERIGEE_LINES says how many random functions; PERIGEE_LINES_ONE runs that one.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)lua/compile/[^/]*$") or "../../"
 package.path = here .. "?.lua;" .. package.path
