@@ -7,6 +7,7 @@
 #include "groups.hpp"
 #include "line_region.hpp"
 #include "nets/net.hpp"
+#include "nets/net_linear.hpp"
 #include "perigee/kernels/strided.hpp"
 
 namespace cpu {
@@ -268,18 +269,24 @@ class Claim {
 }  // namespace
 
 void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
+  const uint32_t nodes = region.node_count();
   const std::vector<uint8_t> net = pg::cpu::find_net_nodes(region);
+  const std::vector<uint32_t> linear = pg::cpu::find_linear_nets(region);
   std::vector<uint8_t> apart(net);
+  for (uint32_t n = 0; n < nodes; n++) apart[n] |= linear[n] != 0;
   Claim claim(region, apart);
   claim.run(cluster);
   std::vector<uint8_t> better(apart);
   if (claim.leave_apart(better)) Claim(region, better).run(cluster);
-  for (uint32_t n = 0; n < region.node_count(); n++)
-    if (net[n]) cluster[n] = (region.node_count() + 1) | PG_CLUSTER_LONG;
+  for (uint32_t n = 0; n < nodes; n++) {
+    if (linear[n] != 0) cluster[n] = nodes + 1 + linear[n];
+    if (net[n]) cluster[n] = (nodes + 1) | PG_CLUSTER_LONG;
+  }
 }
 
 pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan& plan) {
   if (pg::cpu::has_convolution(piece)) return pg::cpu::make_net(piece, plan);
+  if (pg::cpu::is_linear_net(piece)) return pg::cpu::make_linear_net(piece, plan);
   if (LineRegion::is_needed(piece)) return new LineRegion(piece);
   return new RegionKernel(piece);
 }

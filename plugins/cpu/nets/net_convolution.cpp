@@ -75,27 +75,15 @@ Forward::primitive_desc describe_net_convolution(const NetStep& step) {
   return found;
 }
 
-std::vector<uint32_t> launch_positions(const Region& piece) {
-  std::vector<uint32_t> positions(piece.raw->value_count, PG_VALUE_NONE);
-  for (uint32_t i = 0; i < piece.raw->input_count; i++) positions[piece.raw->inputs[i]] = i;
-  return positions;
-}
-
 NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positions, const NetStep& step,
                        const Desc& weight)
     : channels_(step.shape.o),
       has_weight_(step.weight != PG_VALUE_NONE),
       has_bias_(step.has_bias()),
       operand_(step.shape.weight),
+      fold_(piece, positions, step.shape.o, step.bias, step.norms),
       wanted_(weight) {
-  auto vector = [&](uint32_t v) -> Vector {
-    if (v == PG_VALUE_NONE) return {};
-    return {true, positions[v], piece.value(v).stride[0]};
-  };
   if (has_weight_) input_ = positions[step.weight];
-  bias_ = vector(step.bias);
-  for (const NetNorm& n : step.norms)
-    norms_.push_back({vector(n.weight), vector(n.bias), vector(n.mean), vector(n.var), n.eps});
   ConvOperand dense = operand_;
   int64_t size = 1;
   for (uint32_t i = dense.rank; i-- > 0; size *= dense.shape[i]) dense.stride[i] = size;
@@ -103,21 +91,13 @@ NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positio
 }
 
 void NetWeights::write(const pg_launch& launch, void* weight, void* bias) {
-  std::vector<double> scale(static_cast<size_t>(channels_), 1), shift(scale.size());
-  for (int64_t o = 0; o < channels_; o++) {
-    double a = 1, b = bias_.at(launch, o, 0);
-    for (const Norm& n : norms_) {
-      const double factor = n.weight.at(launch, o, 1) / std::sqrt(n.var.at(launch, o, 1) + n.eps);
-      a *= factor;
-      b = (b - n.mean.at(launch, o, 0)) * factor + n.bias.at(launch, o, 0);
-    }
-    scale[static_cast<size_t>(o)] = a, shift[static_cast<size_t>(o)] = b;
-  }
+  std::vector<double> scale, shift;
+  fold_.read(launch, scale, shift);
   const int64_t count = operand_.count(), row = count / channels_;
   std::vector<float> filters(static_cast<size_t>(count), 1);
   if (has_weight_)
     gather(operand_.rank, operand_.shape, operand_.stride, pg::input<const float>(launch, input_), filters.data());
-  for (int64_t i = 0; i < count && !norms_.empty(); i++)
+  for (int64_t i = 0; i < count && fold_.scales(); i++)
     filters[static_cast<size_t>(i)] =
         static_cast<float>(filters[static_cast<size_t>(i)] * scale[static_cast<size_t>(i / row)]);
   const auto scratch = std::make_unique<std::byte[]>(reorder_.workspace());

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "conv/conv_onednn.hpp"
-#include "nets/net.hpp"
+#include "nets/net_fold.hpp"
 
 namespace pg::cpu {
 
@@ -15,9 +15,6 @@ bool is_one_threads(const ConvShape& s);
 
 dnnl::primitive_attr net_attributes(const std::vector<NetPost>& posts);
 
-// Where the inputs of a piece lie in a launch, by value.
-std::vector<uint32_t> launch_positions(const Region& piece);
-
 class NetWeights {
  public:
   // weight: the layout that is wanted.
@@ -28,25 +25,11 @@ class NetWeights {
   void write(const pg_launch& launch, void* weight, void* bias);
 
  private:
-  struct Vector {
-    bool present = false;
-    uint32_t input = 0;
-    int64_t stride = 0;
-    double at(const pg_launch& launch, int64_t i, double absent) const {
-      return present ? static_cast<double>(pg::input<const float>(launch, input)[i * stride]) : absent;
-    }
-  };
-  struct Norm {
-    Vector weight, bias, mean, var;
-    double eps;
-  };
-
   int64_t channels_;
   bool has_weight_, has_bias_;
   ConvOperand operand_;
   uint32_t input_ = 0;
-  Vector bias_;
-  std::vector<Norm> norms_;
+  NetFold fold_;
   onednn::Desc wanted_;
   onednn::Reorder reorder_;
 };

@@ -19,16 +19,6 @@ void need_image(const pg_tensor& t) {
   if (!o.dense() && !o.channels_last()) fail_support("it has gaps");
 }
 
-// A vector that stays: its value, or PG_VALUE_NONE where it is absent.
-uint32_t constant_vector(const Region& region, const pg_node& node, uint32_t input, int64_t length) {
-  const uint32_t v = input < node.input_count ? node.inputs[input] : PG_VALUE_NONE;
-  if (v == PG_VALUE_NONE) return v;
-  const pg_tensor& t = region.value(v);
-  if (!region.constant(v) || dtype_of(t) != PG_F32 || t.rank != 1 || t.shape[0] != length)
-    fail_support("a parameter changes");
-  return v;
-}
-
 NetFunction relu() { return {dnnl::algorithm::eltwise_relu, 0, 0}; }
 
 NetFunction limits(double low, double high) {
@@ -63,7 +53,6 @@ void read_convolution_step(const Region& region, const pg_node& node, const Kern
 
 void read_norm(const Region& region, const pg_node& node, const KernelCall& call, NetStep& step) {
   step.kind = NetKind::kConvolution;
-  if (call.attr<bool>("training") || !call.has(3) || !call.has(4)) fail_support("statistics of the batch");
   ConvShape& s = step.shape;
   const ConvOperand x(call.in(0));
   s.kind = ConvKind::kForward, s.dtype = PG_F32;
@@ -73,11 +62,7 @@ void read_norm(const Region& region, const pg_node& node, const KernelCall& call
   s.kernel[0] = s.kernel[1] = s.kernel[2] = 1;
   s.weight.rank = x.rank;
   for (uint32_t i = 0; i < x.rank; i++) s.weight.shape[i] = i == 0 ? s.o : 1, s.weight.stride[i] = 1;
-  NetNorm norm{};
-  uint32_t* const parts[] = {&norm.weight, &norm.bias, &norm.mean, &norm.var};
-  for (uint32_t i = 0; i < 4; i++) *parts[i] = constant_vector(region, node, i + 1, s.c);
-  norm.eps = call.attr<double>("eps");
-  step.norms.push_back(norm);
+  step.norms.push_back(read_net_norm(region, node, call, s.c));
   if (begins_with(call.op(), "batch_norm_activation")) step.posts.push_back({false, relu()});
 }
 
