@@ -14,14 +14,20 @@ class Reduction;
 
 class Lines {
  public:
-  explicit Lines(uint32_t axes, bool leading = false) : axes(axes), leading(leading) {}
+  explicit Lines(uint32_t axes, bool leading = false, bool makes = false) : axes(axes), leading(leading), makes(makes) {}
   virtual ~Lines() = default;
   const uint32_t axes;  // of input 0, at its end: one line
   const bool leading;   // they are the first ones instead: one column. It has a reduction(), and is never run()
+  const bool makes;     // lines are those of output 0 instead, row-major, and made of inputs from outside
+
+  // Lines that go together, a power of two: run() is given whole multiples of them, but for the last ones. 0: any.
+  virtual int64_t together() const { return 0; }
 
   // What all lines of a launch share is made once, in so many bytes.
   virtual uint64_t shared_bytes() const { return 0; }
   virtual void share(const pg_launch&, char*) const {}
+  // Bytes that a thread has for itself: launch.workspace of run().
+  virtual uint64_t room_bytes() const { return 0; }
   // Lines [first, last). in, out: where whole tensors begin, or would begin; NULL where absent.
   virtual void run(const pg_launch& launch, const char* shared, const char* const* in, char* const* out, int64_t first,
                    int64_t last) const = 0;
@@ -37,7 +43,7 @@ using MakeLines = std::unique_ptr<Lines> (*)(const pg::KernelCall& call);
 int add_lines(const char* op, MakeLines make);
 MakeLines find_lines(const char* op);  // NULL: no such operator
 
-// Elements of one of x's lines.
+// Elements of one of x's lines, which is what the operator's lines are lines of.
 inline int64_t length_of(const Lines& lines, const pg_tensor& x) {
   int64_t length = 1;
   const uint32_t first = lines.leading ? 0 : x.rank - lines.axes;

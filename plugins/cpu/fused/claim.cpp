@@ -80,6 +80,7 @@ class Claim {
         groups_(region.node_count()),
         taken_(region.node_count(), 0),
         costly_(taken_),
+        makes_(taken_),
         maker_(region.raw->value_count, UINT32_MAX),
         reader_(maker_),
         summed_(region.raw->value_count, 0) {}
@@ -115,6 +116,7 @@ class Claim {
     each_read([&](uint32_t n, uint32_t v) {
       if (!taken_[n]) return;
       const uint32_t group = groups_.find(n);
+      if (makes_[n]) return;  // as it does by itself
       const int64_t bytes = bytes_of(region_.value(v));
       one_by_one[group] += bytes;
       if (maker_[v] != UINT32_MAX && groups_.find(maker_[v]) == group) {
@@ -138,15 +140,20 @@ class Claim {
       }
     }
     bool any = false;
+    std::vector<uint8_t> with_product(nodes, 0);
+    for (uint32_t n = 0; n < nodes; n++)
+      if (taken_[n] && makes_[n]) with_product[groups_.find(n)] = 1;
     for (uint32_t n = 0; n < nodes; n++) {
       if (!taken_[n] || find_lines(region_.node(n).op->name) == nullptr) continue;
       const uint32_t group = groups_.find(n);
       const int64_t numbers = one_by_one[group] / 16;  // a number a line and the like do not matter
       const pg_tensor& full = *groups_.full(group);
       const bool narrow = kStorageBytes[storage_of(full)] < 4, many = pg::element_count(full) >= 8 * kLeastElements;
-      const int64_t quarters = groups_.leading(n) ? (narrow || !many ? 2 : 3) : (narrow ? 1 : 2);
+      int64_t quarters = groups_.leading(n) ? (narrow || !many ? 2 : 3) : (narrow ? 1 : 2);
+      if (with_product[group]) quarters = 3;
       if (4 * together[group] <= quarters * (one_by_one[group] + numbers) && pg::element_count(full) >= kLeastElements)
         continue;
+      if (with_product[group] && !makes_[n]) continue;  // first without these
       apart[n] = 1;
       any = true;
     }
@@ -221,7 +228,7 @@ class Claim {
     pg::Region::Call call;
     region_.describe(n, call);
     const std::unique_ptr<Lines> lines = make(pg::KernelCall(&call.call));
-    const pg_tensor& x = *call.inputs[0];
+    const pg_tensor& x = lines->makes ? *call.outputs[0] : *call.inputs[0];
     const int64_t length = length_of(*lines, x), count = pg::element_count(x);
     if (count == 0 || length < 2 || (length > kLongestLine && lines->reduction() == nullptr))
       pg::fail_support("no lines of a region");
@@ -234,11 +241,13 @@ class Claim {
       numbers = out;
     }
     groups_.add_lines(n, x, length, lines->leading, numbers);
+    makes_[n] = lines->makes;
     for (uint32_t i = 0; i < node.input_count; i++) {  // what is wanted as a whole
       const uint32_t v = node.inputs[i];
-      if (v != PG_VALUE_NONE && maker_[v] != UINT32_MAX && !pg::same_shape(region_.value(v), x))
+      if (v != PG_VALUE_NONE && maker_[v] != UINT32_MAX && (lines->makes || !pg::same_shape(region_.value(v), x)))
         groups_.bar(maker_[v], n);
     }
+    if (lines->makes) return;
     for (uint32_t i = 0; i < node.input_count; i++) {
       const uint32_t v = node.inputs[i];
       if (v != PG_VALUE_NONE && pg::same_shape(region_.value(v), x)) meet(v, n);
@@ -260,7 +269,7 @@ class Claim {
   const pg::Region& region_;
   const std::vector<uint8_t>& apart_;
   Groups groups_;
-  std::vector<uint8_t> taken_, costly_;
+  std::vector<uint8_t> taken_, costly_, makes_;  // nodes; makes_: products
   std::vector<uint32_t> maker_, reader_;  // nodes, by value
   std::vector<uint8_t> summed_;           // values
   NodeExpression expression_;
@@ -274,10 +283,13 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
   const std::vector<uint32_t> linear = pg::cpu::find_linear_nets(region);
   std::vector<uint8_t> apart(net);
   for (uint32_t n = 0; n < nodes; n++) apart[n] |= linear[n] != 0;
-  Claim claim(region, apart);
-  claim.run(cluster);
-  std::vector<uint8_t> better(apart);
-  if (claim.leave_apart(better)) Claim(region, better).run(cluster);
+  constexpr int kRounds = 3;  // groups without their products, then without other lines
+  for (int round = 0; round < kRounds; round++) {
+    const std::vector<uint8_t> now(apart);
+    Claim claim(region, now);
+    claim.run(cluster);
+    if (round + 1 == kRounds || !claim.leave_apart(apart)) break;
+  }
   for (uint32_t n = 0; n < nodes; n++) {
     if (linear[n] != 0) cluster[n] = nodes + 1 + linear[n];
     if (net[n]) cluster[n] = (nodes + 1) | PG_CLUSTER_LONG;
@@ -287,7 +299,7 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
 pg::Kernel* RegionCompiler::compile(const pg::Region& piece, pg::Plan& plan) {
   if (pg::cpu::has_convolution(piece)) return pg::cpu::make_net(piece, plan);
   if (pg::cpu::is_linear_net(piece)) return pg::cpu::make_linear_net(piece, plan);
-  if (LineRegion::is_needed(piece)) return new LineRegion(piece);
+  if (LineRegion::is_needed(piece)) return new LineRegion(piece, plan);
   return new RegionKernel(piece);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../block_loop.hpp"
+#include "../first_failure.hpp"
 #include "../reduction.hpp"
 #include "groups.hpp"
 #include "line_run.hpp"
@@ -33,12 +34,15 @@ bool LineRegion::is_needed(const pg::Region& piece) {
   return false;
 }
 
-LineRegion::LineRegion(const pg::Region& piece) {
+LineRegion::LineRegion(const pg::Region& piece, pg::Plan& plan) {
   values_.resize(piece.raw->value_count);
   find_lines_of(piece);
   find_levels(piece);
   make_stages(piece);
   place_values(piece);
+  if (folds() || thread_bytes() <= RegionBytes::kNear) return;
+  rooms_ = Rooms::count();
+  plan.workspace = Rooms::workspace(rooms_, thread_bytes());
 }
 
 // ---- what its values are ----
@@ -49,7 +53,7 @@ void LineRegion::find_lines_of(const pg::Region& piece) {
   for (uint32_t n = 0; n < piece.node_count(); n++) {
     makers_.push_back(lines_of(piece, n));
     if (const Lines* lines = makers_.back().get()) {
-      const pg_tensor& x = piece.value(piece.node(n).inputs[0]);
+      const pg_tensor& x = piece.value(lines->makes ? piece.node(n).outputs[0] : piece.node(n).inputs[0]);
       length_ = length_of(*lines, x);
       if (lines->leading) way_ = Way::kColumns;
       full = &x;
@@ -83,6 +87,7 @@ void LineRegion::find_levels(const pg::Region& piece) {
       if (node.inputs[i] == PG_VALUE_NONE) continue;
       const Value& x = values_[node.inputs[i]];
       if (x.maker == kNone) continue;
+      if (lines && makers_[n]->makes) pg::fail_support("a product takes what is made here");
       level = std::max(level, x.level);
       if (lines ? !x.full : numbers ? !x.numbers : !(x.full || x.by_line)) pg::fail_support("it is wanted as a whole");
       if (folds() && !numbers && (!x.full || level > 0)) pg::fail_support("numbers are known at the end only");
@@ -212,6 +217,8 @@ bool LineRegion::is_read_after(uint32_t value, uint32_t stage) const {
 bool LineRegion::reads_by_line(const Stage& stage, uint32_t value) const {
   if (std::count(stage.inputs.begin(), stage.inputs.end(), value) == 0) return true;
   const Value& x = values_[value];
+  if (stage.program == nullptr && stage.lines->makes)
+    return x.full && std::count(stage.inputs.begin(), stage.inputs.end(), value) == 1 && stage.inputs[0] == value;
   if (stage.program == nullptr) return x.full;
   return stage.of_numbers ? x.numbers : x.full || x.by_line;
 }
@@ -276,9 +283,21 @@ void LineRegion::place_values(const pg::Region& piece) {
   block_ = std::clamp<int64_t>(kBlockElements / length_, 1, lines_);
   // Short lines are worked on as tiles of so many.
   if (block_ >= kMostLines) block_ = block_ / kMostLines * kMostLines;
+  int64_t together = 0;
+  for (const Stage& stage : stages_)
+    if (stage.lines != nullptr) together = std::max(together, stage.lines->together());
+  if (together > 0) block_ = std::min(together, lines_);
 }
 
 // ---- a launch ----
+
+// Bytes that a thread needs for its blocks.
+int64_t LineRegion::thread_bytes() const {
+  int64_t of_lines = 0;
+  for (const Stage& stage : stages_)
+    if (stage.lines != nullptr) of_lines = std::max(of_lines, static_cast<int64_t>(stage.lines->room_bytes()));
+  return block_ * (full_bytes_ + number_bytes_) + 256 + Programs::room(*this) + of_lines;
+}
 
 // A thread's blocks of lines.
 class LineRegion::Thread {
@@ -286,10 +305,15 @@ class LineRegion::Thread {
   Thread(const LineRegion& region, const Shared& shared)
       : r_(region),
         shared_(shared),
-        room_(region.block_ * (region.full_bytes_ + region.number_bytes_) + 128 + Programs::room(region)),
+        given_(region.rooms_ > 0 ? std::make_unique<Rooms::Room>(shared.rooms_of_threads) : nullptr),
+        room_(region.thread_bytes(), given_ ? given_->at() : nullptr),
         full_(room_.take(region.block_ * region.full_bytes_)),
         numbers_(room_.take(region.block_ * region.number_bytes_)),
         programs_(region, shared, room_) {
+    int64_t most_room = 0;
+    for (const Stage& stage : r_.stages_)
+      if (stage.lines != nullptr) most_room = std::max(most_room, static_cast<int64_t>(stage.lines->room_bytes()));
+    room_of_lines_ = room_.take(most_room);
     size_t most = 1;
     for (const Stage& stage : r_.stages_) most = std::max({most, stage.inputs.size(), stage.outputs.size()});
     in_.resize(most);
@@ -322,7 +346,9 @@ class LineRegion::Thread {
       } else {
         for (size_t i = 0; i < stage.inputs.size(); i++) in_[i] = base(stage.inputs[i], first);
         for (size_t k = 0; k < stage.outputs.size(); k++) out_[k] = base(stage.outputs[k], first);
-        stage.lines->run(shared_.node_launch(stage), shared_.rooms[s], in_.data(), out_.data(), first, last);
+        pg_launch of_node = shared_.node_launch(stage);
+        of_node.workspace = {reinterpret_cast<uint64_t>(room_of_lines_), 0};
+        stage.lines->run(of_node, shared_.rooms[s], in_.data(), out_.data(), first, last);
       }
     }
     for (const Copy& copy : r_.late_) {
@@ -334,8 +360,9 @@ class LineRegion::Thread {
 
   const LineRegion& r_;
   const Shared& shared_;
+  std::unique_ptr<Rooms::Room> given_;
   RegionBytes room_;
-  char *full_, *numbers_;
+  char *full_, *numbers_, *room_of_lines_ = nullptr;
   Programs programs_;
   std::vector<const char*> in_;
   std::vector<char*> out_;
@@ -349,9 +376,11 @@ void LineRegion::launch(const pg_launch& launch) {
   if (count <= grain) return Thread(*this, shared).run(0, lines_);
   // Threads part where blocks do: so tiles of short lines are whole.
   const int64_t blocks = (lines_ + block_ - 1) / block_;
+  FirstFailure failure;
   pg::parallel_for(blocks, std::max<int64_t>(1, grain / (block_ * length_)), [&](int64_t begin, int64_t end) {
-    Thread(*this, shared).run(begin * block_, std::min(end * block_, lines_));
+    failure.watch([&] { Thread(*this, shared).run(begin * block_, std::min(end * block_, lines_)); });
   });
+  failure.raise();
 }
 
 }  // namespace cpu

@@ -4,6 +4,7 @@
 // are longer than that are folded in pieces, into accumulators, and so are columns, some rows at a time.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -17,7 +18,7 @@ class LineRegion final : public pg::Kernel {
   // Whether its nodes are more than elements of one shape.
   static bool is_needed(const pg::Region& piece);
 
-  explicit LineRegion(const pg::Region& piece);
+  LineRegion(const pg::Region& piece, pg::Plan& plan);
   void launch(const pg_launch& launch) override;
 
  private:
@@ -76,7 +77,13 @@ class LineRegion final : public pg::Kernel {
   std::vector<Value> values_;
   std::vector<Stage> stages_;
   std::vector<Copy> late_;  // results that are put in their place behind the last stage of a block
+  int64_t thread_bytes() const;
+  bool has_product() const {
+    return std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.lines && s.lines->makes; });
+  }
+
   int64_t lines_ = 1, length_ = 1, block_ = 1;
+  int64_t rooms_ = 0;  // threads that have what they need in the host's workspace; 0: it is little, or not in blocks
   int64_t full_bytes_ = 0, number_bytes_ = 0,
           shared_bytes_ = 0;  // of buffers a line (full: where it folds, an element)
   int cost_ = 1;

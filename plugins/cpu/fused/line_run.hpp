@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../lines.hpp"
+#include "../rooms.hpp"
 #include "line_region.hpp"
 
 namespace cpu {
@@ -19,12 +20,14 @@ struct LineRegion::Shared {
       : launch(launch),
         bytes(bytes_of(region)),
         bases(std::make_unique_for_overwrite<RegionKernel::Bases[]>(region.stages_.size())),
-        rooms(region.stages_.size()) {
+        rooms(region.stages_.size()),
+        rooms_of_threads(region.rooms_ > 0 ? pg::host_pointer(launch.workspace) : nullptr, region.rooms_,
+                         region.rooms_ > 0 ? region.thread_bytes() : 0) {
     for (size_t s = 0; s < region.stages_.size(); s++) {
       const Stage& stage = region.stages_[s];
       if (stage.program != nullptr) {
         stage.program->put_numbers(launch, bytes, bases[s]);
-        bases[s].past = stage.written >= kStreamBytes;
+        bases[s].past = stage.written >= (region.has_product() ? kStreamBytes * 4 : kStreamBytes);
         continue;
       }
       const auto room = static_cast<int64_t>(stage.lines->shared_bytes());
@@ -54,6 +57,7 @@ struct LineRegion::Shared {
   RegionBytes bytes;
   std::unique_ptr<RegionKernel::Bases[]> bases;  // by stage, without lanes
   std::vector<char*> rooms;
+  mutable Rooms rooms_of_threads;
 };
 
 // The programs of stages, for one thread.

@@ -12,7 +12,13 @@ namespace cpu {
 // Bytes for one launch or piece: on the stack where they are few.
 class RegionBytes {
  public:
-  explicit RegionBytes(int64_t bytes) {
+  static constexpr int64_t kNear = 24576;
+  // given: so many that the caller has, aligned; or NULL.
+  explicit RegionBytes(int64_t bytes, char* given = nullptr) {
+    if (given != nullptr) {
+      at_ = given;
+      return;
+    }
     if (bytes > static_cast<int64_t>(sizeof near_))
       far_ = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(bytes) + 64);
     at_ = far_ ? far_.get() + (64 - reinterpret_cast<uintptr_t>(far_.get()) % 64) % 64 : near_;
@@ -24,7 +30,7 @@ class RegionBytes {
   }
 
  private:
-  alignas(64) char near_[24576];
+  alignas(64) char near_[kNear];
   std::unique_ptr<char[]> far_;
   char* at_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear(x [..., in], weight [out, in], bias? [out]) -> [..., out]: x weight^T + bias, and linear_activation: the same
 // behind an activation.
-#include "linalg/product.hpp"
+#include "kernels/product_lines.hpp"
 #include "perigee/kernel.hpp"
 
 namespace pg::cpu {
@@ -15,6 +15,10 @@ class Linear final : public Kernel {
     if (call.is("linear_activation") && !floats) fail_support("activations of floats only");
     if (!is_dense(call.out(0))) fail_support("the result must be dense");
     read_linear(call);
+  }
+  static std::unique_ptr<::cpu::Lines> make_lines(const KernelCall& call) {
+    supports(call);
+    return std::make_unique<ProductLines>(read_linear(call), call.has(2));
   }
   Linear(const KernelCall& call, Plan& plan) : bias_(call.has(2)), product_(make_product(read_linear(call), true)) {
     plan.workspace = product_->workspace();
@@ -37,6 +41,8 @@ class Linear final : public Kernel {
 
 PG_KERNEL("linear", Linear, 0, 1u << 1);
 PG_KERNEL("linear_activation", Linear, 0, 1u << 1);
+PG_LINES("linear", Linear);
+PG_LINES("linear_activation", Linear);
 
 }  // namespace
 }  // namespace pg::cpu

@@ -240,7 +240,7 @@ class Stretches final : public QuantizedWay {
     p.m = s_.rows, p.n = columns, p.k = s_.depth;
     p.a = {s_.depth, 1}, p.b = {1, s_.depth}, p.c = {s_.columns, 1};
     p.bias = s_.bias, p.bias_stride = 1;
-    return s_.depth == 0 ? pg::cpu::make_product(p, false) : pg::cpu::make_own_product(p, false);
+    return s_.depth == 0 ? pg::cpu::make_product(p, false) : pg::cpu::make_own_product(p, false, pg::thread_count());
   }
   void widen(const char* weight, const float* scale, char* out) const {
     const auto* from = reinterpret_cast<const uint8_t*>(weight);

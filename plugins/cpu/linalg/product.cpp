@@ -4,11 +4,13 @@
 //  - below about 1000 multiplications, calling oneDNN costs more (0.3 to 0.6 us) than a plain loop takes;
 //  - with AVX2, dnnl_sgemm and the matmul primitive run the same kernel: dnnl_sgemm has 0.5 us less overhead; the own
 //    product is ahead of it by a weight whose panels are kept;
+//  - many rows by a narrow b are computed strip by strip, by one of these ways each;
 //  - with AVX-512, dnnl_sgemm is ahead on plain operands, the primitive on transposed ones, and ahead of both is the
 //    primitive with b in its private layout; the own product is ahead of all by a large plain b, and as x^T y.
 // Under deterministic=true only own products are taken: their sums do not depend on threads.
 #include "linalg/product.hpp"
 
+#include "linalg/product_strips.hpp"
 #include "linalg/repeated.hpp"
 #include "linalg/work.hpp"
 #include "onednn/onednn.hpp"
@@ -27,7 +29,7 @@ class TurnedProduct final : public Product {
     std::swap(s.m, s.n);
     std::swap(s.a, s.b);
     for (MatrixStrides* strides : {&s.a, &s.b, &s.c}) std::swap(strides->row, strides->column);
-    product_ = make_own_product(s, false);
+    product_ = make_own_product(s, false, thread_count());
   }
   uint64_t workspace() const override { return product_->workspace(); }
   void run(const ProductData& data) override {
@@ -90,7 +92,8 @@ class Emptiness final : public Product {
   ProductShape s_;
 };
 
-std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
+std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b, bool strip) {
+  const int64_t threads = strip ? 1 : thread_count();
   int64_t results = shape.m * shape.n;
   for (const BatchAxis& axis : shape.batch) results *= axis.size;
   if (results == 0 || shape.k == 0) {
@@ -102,16 +105,17 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
     if (auto product = make_few_rows_product(shape)) return product;
   }
   if (is_small(shape)) return make_small_product(shape);
+  if (strip_rows(shape) > 0) return std::make_unique<StripProduct>(shape);
   if (deterministic()) {  // where k is long oneDNN has its threads share it: other sums for another number of them
     if (auto product = make_few_rows_product(shape)) return product;
-    return make_own_product(shape, constant_b);
+    return make_own_product(shape, constant_b, threads);
   }
-  if (onednn::has_avx512() && outgrows_caches(shape)) return make_own_product(shape, constant_b);
+  if (onednn::has_avx512() && outgrows_caches(shape)) return make_own_product(shape, constant_b, threads);
   bool transposed = shape.a.column != 1 || shape.b.column != 1;
   if (shape.dtype == PG_F32 && !(onednn::has_avx512() && (transposed || constant_b || !shape.batch.empty()))) {
     if (auto product = make_few_rows_product(shape)) return product;
     bool weight = constant_b && shape.batch.empty() && shape.b.row == 1 && shape.b.column != 1;
-    if (weight) return make_own_product(shape, shape.m <= kMostKeptRows);
+    if (weight) return make_own_product(shape, strip ? constant_b : shape.m <= kMostKeptRows, threads);
     if (gathers_slowly(shape)) return std::make_unique<TurnedProduct>(shape);
     return make_sgemm_product(shape);
   }
@@ -119,7 +123,7 @@ std::unique_ptr<Product> choose(const ProductShape& shape, bool constant_b) {
   if (shape.dtype == PG_BF16 || shape.dtype == PG_F16) {
     if (auto product = make_few_rows_product(shape)) return product;
   }
-  return shape.dtype == PG_F32 ? make_sgemm_product(shape) : make_own_product(shape, constant_b);
+  return shape.dtype == PG_F32 ? make_sgemm_product(shape) : make_own_product(shape, constant_b, threads);
 }
 
 }  // namespace
@@ -128,10 +132,10 @@ void check_product_dtype(uint32_t dtype) {
   with_number(dtype, [](auto) {});
 }
 
-std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
+std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b, bool strip) {
   check_product_dtype(shape.dtype);
   simplify(shape);
-  auto product = choose(shape, constant_b);
+  auto product = choose(shape, constant_b, strip);
   if (shape.activation == Activation::kNone || product->activates()) return product;
   return make_activated_product(shape, std::move(product));
 }
@@ -139,7 +143,7 @@ std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b) {
 std::unique_ptr<Product> make_repeated_product(const ProductShape& shape) {
   if (shape.m * shape.n * shape.k == 0 || is_small(shape)) return nullptr;
   if (auto product = make_panel_product(shape)) return product;
-  return shape.dtype == PG_F32 && shape.batch.empty() ? make_own_product(shape, true) : nullptr;
+  return shape.dtype == PG_F32 && shape.batch.empty() ? make_own_product(shape, true, thread_count()) : nullptr;
 }
 
 }  // namespace pg::cpu

@@ -34,12 +34,13 @@ class Product {
 // Throws PG_E_NOT_SUPPORTED for dtypes that have no product.
 void check_product_dtype(uint32_t dtype);
 
-// `constant_b`: b may be worth a private layout. An activation wants all of c dense.
-std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b);
+// `constant_b`: b may be worth a private layout. An activation wants all of c dense. `strip`: it is one of many
+// by one b (product_strips.hpp), each on one thread.
+std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b, bool strip = false);
 
 // The ways, in product_*.cpp.
 std::unique_ptr<Product> make_small_product(const ProductShape& shape);                       // loops, one thread
-std::unique_ptr<Product> make_own_product(const ProductShape& shape, bool constant_b);        // gemm.hpp
+std::unique_ptr<Product> make_own_product(const ProductShape& shape, bool constant_b, int64_t threads);  // gemm.hpp
 std::unique_ptr<Product> make_sgemm_product(const ProductShape& shape);                       // float32
 std::unique_ptr<Product> make_few_rows_product(const ProductShape& shape);                    // NULL: another shape
 std::unique_ptr<Product> make_primitive_product(const ProductShape& shape, bool constant_b);  // NULL: oneDNN has none

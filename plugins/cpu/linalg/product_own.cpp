@@ -10,10 +10,10 @@ namespace {
 template <class T>
 class OwnProduct final : public Product {
  public:
-  OwnProduct(const ProductShape& s, bool constant_b)
+  OwnProduct(const ProductShape& s, bool constant_b, int64_t threads)
       : s_(s),
-        slices_(split_by_batch(s, thread_count()) ? std::min<int64_t>(thread_count(), s.batch_count()) : 1),
-        gemm_(s.m, s.n, s.k, slices_ > 1 ? 1 : thread_count()),
+        slices_(split_by_batch(s, threads) ? std::min<int64_t>(threads, s.batch_count()) : 1),
+        gemm_(s.m, s.n, s.k, slices_ > 1 ? 1 : threads),
         packs_(constant_b && s.batch.empty() && std::is_same_v<Accumulator<T>, float>) {
     if constexpr (!std::is_integral_v<T>) {
       auto* functions = ::cpu::simd->unary[s.activation == Activation::kRelu ? ::cpu::pRelu : ::cpu::pGeluTanh];
@@ -51,9 +51,9 @@ class OwnProduct final : public Product {
 
 }  // namespace
 
-std::unique_ptr<Product> make_own_product(const ProductShape& shape, bool constant_b) {
+std::unique_ptr<Product> make_own_product(const ProductShape& shape, bool constant_b, int64_t threads) {
   return with_number(shape.dtype, [&](auto type) -> std::unique_ptr<Product> {
-    return std::make_unique<OwnProduct<typename decltype(type)::type>>(shape, constant_b);
+    return std::make_unique<OwnProduct<typename decltype(type)::type>>(shape, constant_b, threads);
   });
 }
 

@@ -151,7 +151,7 @@ class LinearNetKernel final : public DescribedKernel {
 
 std::vector<uint32_t> find_linear_nets(const Region& region) {
   std::vector<uint32_t> found(region.node_count(), 0);
-  if (!region.frozen()) return found;
+  if (!region.frozen() || deterministic()) return found;  // whose bits are then eager code's
   std::vector<uint32_t> reads(region.raw->value_count, 0), reader(reads);
   for (uint32_t n = 0; n < region.node_count(); n++) {
     const pg_node& node = region.node(n);
@@ -180,10 +180,8 @@ std::vector<uint32_t> find_linear_nets(const Region& region) {
 }
 
 bool is_linear_net(const Region& piece) {
-  for (uint32_t n = 0; n < piece.node_count(); n++) {
-    const char* name = piece.node(n).op->name;
-    if (std::strcmp(name, "linear") == 0 || is_norm(name)) return true;
-  }
+  for (uint32_t n = 0; n < piece.node_count(); n++)
+    if (is_norm(piece.node(n).op->name)) return true;
   return false;
 }
 
