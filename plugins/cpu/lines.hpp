@@ -14,7 +14,8 @@ class Reduction;
 
 class Lines {
  public:
-  explicit Lines(uint32_t axes, bool leading = false, bool makes = false) : axes(axes), leading(leading), makes(makes) {}
+  explicit Lines(uint32_t axes, bool leading = false, bool makes = false)
+      : axes(axes), leading(leading), makes(makes) {}
   virtual ~Lines() = default;
   const uint32_t axes;  // of input 0, at its end: one line
   const bool leading;   // they are the first ones instead: one column. It has a reduction(), and is never run()

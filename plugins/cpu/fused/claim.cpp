@@ -270,8 +270,8 @@ class Claim {
   const std::vector<uint8_t>& apart_;
   Groups groups_;
   std::vector<uint8_t> taken_, costly_, makes_;  // nodes; makes_: products
-  std::vector<uint32_t> maker_, reader_;  // nodes, by value
-  std::vector<uint8_t> summed_;           // values
+  std::vector<uint32_t> maker_, reader_;         // nodes, by value
+  std::vector<uint8_t> summed_;                  // values
   NodeExpression expression_;
 };
 

@@ -3,8 +3,8 @@
 // caches.
 #pragma once
 
-#include "lines.hpp"
 #include "linalg/product_strips.hpp"
+#include "lines.hpp"
 
 namespace pg::cpu {
 

@@ -39,9 +39,9 @@ void check_product_dtype(uint32_t dtype);
 std::unique_ptr<Product> make_product(ProductShape shape, bool constant_b, bool strip = false);
 
 // The ways, in product_*.cpp.
-std::unique_ptr<Product> make_small_product(const ProductShape& shape);                       // loops, one thread
+std::unique_ptr<Product> make_small_product(const ProductShape& shape);  // loops, one thread
 std::unique_ptr<Product> make_own_product(const ProductShape& shape, bool constant_b, int64_t threads);  // gemm.hpp
-std::unique_ptr<Product> make_sgemm_product(const ProductShape& shape);                       // float32
+std::unique_ptr<Product> make_sgemm_product(const ProductShape& shape);                                  // float32
 std::unique_ptr<Product> make_few_rows_product(const ProductShape& shape);                    // NULL: another shape
 std::unique_ptr<Product> make_primitive_product(const ProductShape& shape, bool constant_b);  // NULL: oneDNN has none
 // A pass over what `product` has computed.

@@ -13,7 +13,8 @@ namespace pg::cpu {
 namespace {
 
 // Beyond these the product takes so much longer than its result's way to memory and back that strips save little, or a
-// strip of rows enough for the multipliers no longer lies in the caches; below, a strip takes little more than the call.
+// strip of rows enough for the multipliers no longer lies in the caches; below, a strip takes little more than the
+// call.
 constexpr int64_t kShallowest = 32, kDeepest = 256, kFewestColumns = 16, kMostColumns = 1024;
 // Smaller results are in the caches anyway.
 constexpr int64_t kLeastResults = int64_t{1} << 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of many rows by a narrow b, in strips of rows that stay in the caches. What a strip's rows come to depends on
-// the whole's shape and their place in it, not on threads: so a region (fused/) that does more with a strip while it is
-// there computes the same bits.
+// Products of many rows by a narrow b, in strips of rows that stay in the caches. What a strip's rows come to depends
+// on the whole's shape and their place in it, not on threads: so a region (fused/) that does more with a strip while it
+// is there computes the same bits.
 #pragma once
 
 #include "linalg/product.hpp"

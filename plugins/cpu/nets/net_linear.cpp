@@ -143,7 +143,7 @@ class LinearNetKernel final : public DescribedKernel {
   std::unique_ptr<Product> product_;
   int64_t weight_row_ = 0, weight_column_ = 0;
   uint64_t weight_bytes_ = 0, result_bytes_ = 0;  // of a result aside, where it may have to lie over x
-  bool packs_ = false;  // the weight lies in the product's own layout
+  bool packs_ = false;                            // the weight lies in the product's own layout
   std::string description_;
 };
 

@@ -24,7 +24,8 @@ end
 local function layers_of(f)
   local layers = {}
   for _, r in ipairs(f:stats().regions) do
-    local norms, functions = r.about:match "^(%d+) batch norms in a linear layer's weights, (%d+) activations in its product$"
+    local norms, functions =
+      r.about:match "^(%d+) batch norms in a linear layer's weights, (%d+) activations in its product$"
     if norms and r.joined then layers[#layers + 1] = { tonumber(norms), tonumber(functions) } end
   end
   return layers

@@ -79,7 +79,9 @@ test("products of batches of rows, and of operands that are views", function(t)
     return { pg.randn { 8, 1030, 64 }, pg.randn { 64, 256 }, pg.randn { 256 }, pg.randn { 8, 1030, 256 },
              pg.randn { 8240, 100 }, pg.randn { 256, 80 } }
   end
-  made(compare("batches", make, function(_, x, w, b, r) return (x:matmul(w:t():contiguous():t()) + b):relu() + r end), 2)
+  made(compare("batches", make, function(_, x, w, b, r)
+    return (x:matmul(w:t():contiguous():t()) + b):relu() + r
+  end), 2)
   -- With AVX2 alone such a product is no matter of strips.
   compare("as it lies", make, function(_, x, w, b, r) return (x:matmul(w) + b):relu() + r end)
   made(compare("views", make, function(_, _, _, b, r, y, w)
