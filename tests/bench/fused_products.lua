@@ -2,8 +2,8 @@
 -- Linear layers with what is behind them, as one kernel and as they are apart:
 -- perigee tests/bench/fused_products.lua [ROUNDS [PYTHON [PATTERN]]]. In each round a row runs compiled, compiled with
 -- fuse=false, and eagerly, by turns; with PYTHON (that has PyTorch) also eagerly and by torch.compile in its process.
--- One thread; medians of milliseconds of processor time, and of the rounds' ratios with least and most. The last rows are
--- bench models' layers, whose products are too deep to be joined: there fused is what apart is.
+-- One thread; medians of milliseconds of processor time, and of the rounds' ratios with least and most. The last rows
+-- are bench models' layers, whose products are too deep to be joined: there fused is what apart is.
 
 local pg = require "perigee"
 
