@@ -8,6 +8,7 @@
 
 #include "linalg/product.hpp"
 #include "nets/net_fold.hpp"
+#include "onednn/onednn.hpp"
 
 namespace pg::cpu {
 namespace {
