@@ -188,7 +188,7 @@ template <class T>
       for (int64_t i = 0; i < Line::kPixels; i++) __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       continue;
     }
-    for (int64_t i = 0; i < left; i++) {
+    for (int64_t i = 0; i < (left < Line::kPixels ? left : Line::kPixels); i++) {
       if (count == kAll)
         __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       else
