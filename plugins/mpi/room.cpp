@@ -86,7 +86,7 @@ void Room::post(const RoomSum& sum, uint64_t number) {
   Place& mine = place(rank_, number);
   mine.count = static_cast<uint64_t>(sum.count);
   mine.about = sum.about;
-  std::memcpy(mine.bytes, sum.in, static_cast<uint64_t>(sum.count) * sum.item);
+  if (sum.count > 0) std::memcpy(mine.bytes, sum.in, static_cast<uint64_t>(sum.count) * sum.item);
   mine.number.store(number, std::memory_order_release);
   posted_ = number;
 }
