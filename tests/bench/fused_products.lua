@@ -9,6 +9,8 @@ local pg = require "perigee"
 
 local rounds, python, pattern = tonumber(arg[1]) or 5, arg[2], arg[3] or ""
 local folder = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = folder .. "/?.lua;" .. package.path
+local turns = require "fused_turns"
 pg.config.set { threads = 1 }
 
 local linear = pg.linear
@@ -23,32 +25,6 @@ local ROWS = {
 local SHAPES = { { 65536, 32, 64 }, { 16384, 64, 64 }, { 4096, 64, 256 }, { 4096, 128, 512 }, { 4096, 256, 256 },
                  { 64, 784, 512 }, { 512, 512, 512 }, { 2048, 384, 1536 } }
 
-local function median(list)
-  table.sort(list)
-  return list[math.floor(#list / 2) + 1] or 0 / 0
-end
-local function measure(fn)
-  local best = math.huge
-  for _ = 1, 7 do
-    local begin = os.clock()
-    local result = fn()
-    best = math.min(best, (os.clock() - begin) * 1e3)
-    result:free()
-  end
-  return best
-end
-local function torch_times()
-  local found = {}
-  if not python then return found end
-  local pipe = assert(io.popen(("%s %s/fused_products_torch.py '%s' 2>/dev/null"):format(python, folder, pattern)))
-  for line in pipe:lines() do
-    local name, eager, compiled = line:match "^(.-)\t(%S+)\t(%S+)$"
-    if name then found[name] = { tonumber(eager), tonumber(compiled) } end
-  end
-  pipe:close()
-  return found
-end
-
 local items = {}
 for _, shape in ipairs(SHAPES) do
   local m, k, n = unpack(shape)
@@ -57,36 +33,21 @@ for _, shape in ipairs(SHAPES) do
     local name = ("%s, %dx%dx%d"):format(row[1], m, k, n)
     if name:find(pattern, 1, true) then
       local function eager() return pg.no_grad(function() return row[2](x, w, b, r) end) end
-      local fused, apart = pg.compile(eager), pg.compile(eager, { fuse = false })
-      for _ = 1, 3 do fused():free() apart():free() end
-      items[#items + 1] = { name = name, { fused }, { apart }, { eager }, {}, {}, step = fused }
+      items[#items + 1] = turns.item(name, eager)
     end
   end
 end
-for i = 1, rounds do
-  local torch = torch_times()
-  for _, item in ipairs(items) do
-    for k = 1, 3 do item[k][i + 1] = measure(item[k][1]) end
-    local theirs = torch[item.name]
-    if theirs then item[4][#item[4] + 1], item[5][#item[5] + 1] = theirs[1], theirs[2] end
-  end
-end
+turns.measure(items, rounds, 7,
+              python and ("%s %s/fused_products_torch.py '%s'"):format(python, folder, pattern))
 
 print(("%-44s %8s %8s %8s %8s %8s   %-17s %-17s %7s %7s %s"):format("", "fused", "apart", "eager", "torch", "compile",
                                                                    "fused/apart", "fused/eager", "/torch", "/compile",
                                                                    "kernels"))
+local function ratio(list) return ("%.2f (%.2f-%.2f)"):format(turns.median(list), list[1], list[#list]) end
 for _, item in ipairs(items) do
-  local apart, eager, torch, compiled = {}, {}, {}, {}
-  for i = 1, rounds do
-    local mine = item[1][i + 1]
-    apart[i], eager[i] = mine / item[2][i + 1], mine / item[3][i + 1]
-    torch[i], compiled[i] = item[4][i] and mine / item[4][i], item[5][i] and mine / item[5][i]
-  end
-  local times = {}
-  for k = 1, 3 do times[k] = median { unpack(item[k], 2) } end
+  local times, ratios = turns.results(item, rounds)
   local s = item.step:stats()
-  local function ratio(list) return ("%.2f (%.2f-%.2f)"):format(median(list), list[1], list[#list]) end
   print(("%-44s %8.3f %8.3f %8.3f %8.3f %8.3f   %-17s %-17s %7.2f %7.2f %d of %d"):format(
-    item.name, times[1], times[2], times[3], median { unpack(item[4]) }, median { unpack(item[5]) }, ratio(apart),
-    ratio(eager), median(torch), median(compiled), s.kernels, s.launches))
+    item.name, times[1], times[2], times[3], times[4], times[5], ratio(ratios[1]), ratio(ratios[2]),
+    turns.median(ratios[3]), turns.median(ratios[4]), s.kernels, s.launches))
 end

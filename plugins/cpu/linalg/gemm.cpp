@@ -221,6 +221,13 @@ void Gemm<T>::run(Operands& o, void* workspace) const {
   }
 }
 
+template <class T>
+Gemm<T>::Part Gemm<T>::part_of(int64_t index, int64_t first, int64_t last) const {
+  const int64_t y = index / across_, x = index % across_, panels = last - first;
+  return {row_panels_ * y / down_ * rows_, std::min(m_, row_panels_ * (y + 1) / down_ * rows_),
+          first + panels * x / across_, first + panels * (x + 1) / across_};
+}
+
 // One depth of b after another, by all rows: what has been packed of b is used before it leaves the caches, and c takes
 // up the sums.
 template <class T>
@@ -232,15 +239,13 @@ void Gemm<T>::run_slabs(const Operands& o, Sum* room) const {
     });
     parallel_for(down_ * across_, 1, [&, this](int64_t first, int64_t last) {
       for (int64_t index = first; index < last; index++) {
-        const int64_t y = index / across_, x = index % across_;
-        const int64_t top = row_panels_ * y / down_ * rows_,
-                      bottom = std::min(m_, row_panels_ * (y + 1) / down_ * rows_);
-        const int64_t begin = column_panels_ * x / across_, end = column_panels_ * (x + 1) / across_;
+        const Part part = part_of(index, 0, column_panels_);
         const Room own(*this, Scratch(o.rooms + room_bytes() * static_cast<uint64_t>(index)));
-        for (int64_t i = top; i < bottom; i += block_rows_) {
-          const int64_t rows = std::min(block_rows_, bottom - i);
-          if (begin < end) pack_rows(o.a, i, rows, p, depth, own.a);
-          for (int64_t j = begin; j < end; j++) multiply_panel(o, own.a, room + j * panel, own.sums, i, rows, j, p);
+        for (int64_t i = part.top; i < part.bottom && part.begin < part.end; i += block_rows_) {
+          const int64_t rows = std::min(block_rows_, part.bottom - i);
+          pack_rows(o.a, i, rows, p, depth, own.a);
+          for (int64_t j = part.begin; j < part.end; j++)
+            multiply_panel(o, own.a, room + j * panel, own.sums, i, rows, j, p);
         }
       }
     });
@@ -250,12 +255,10 @@ void Gemm<T>::run_slabs(const Operands& o, Sum* room) const {
 // One thread's part of c, in blocks of rows.
 template <class T>
 void Gemm<T>::slice(const Operands& o, int64_t index) const {
-  const int64_t y = index / across_, x = index % across_, panels = o.last - o.first;
-  const int64_t top = row_panels_ * y / down_ * rows_, bottom = std::min(m_, row_panels_ * (y + 1) / down_ * rows_);
-  const int64_t begin = o.first + panels * x / across_, end = o.first + panels * (x + 1) / across_;
+  const Part part = part_of(index, o.first, o.last);
   const Room room(*this, Scratch(o.rooms + room_bytes() * static_cast<uint64_t>(index)));
-  for (int64_t i = top; i < bottom && begin < end; i += block_rows_)
-    block(o, room, i, std::min(block_rows_, bottom - i), begin, end);
+  for (int64_t i = part.top; i < part.bottom && part.begin < part.end; i += block_rows_)
+    block(o, room, i, std::min(block_rows_, part.bottom - i), part.begin, part.end);
 }
 
 // Rows `top` on of c, columns of the panels `begin` to `end`.

@@ -68,6 +68,10 @@ class Gemm {
                     int64_t step) const;
   void pack_panels(const Operands& o, int64_t begin, int64_t end, Sum* target) const;
   void run(Operands& o, void* workspace) const;
+  struct Part {
+    int64_t top, bottom, begin, end;  // rows; panels of b
+  };
+  Part part_of(int64_t index, int64_t first, int64_t last) const;  // a thread's of the panels `first` to `last`
   void run_slabs(const Operands& o, Sum* room) const;
   void slice(const Operands& o, int64_t index) const;
   void block(const Operands& o, const Room& room, int64_t top, int64_t rows, int64_t begin, int64_t end) const;

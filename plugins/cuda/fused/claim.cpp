@@ -42,7 +42,7 @@ class Claim {
       }
       taken_[n] = 1;
       lines ? meet_lines(n) : meet_elementwise(n);
-      each_output(n, [&](uint32_t v) { maker_[v] = n; });
+      each_output(region_.node(n), [&](uint32_t v) { maker_[v] = n; });
     }
     for (uint32_t n = 0; n < taken_.size(); n++) cluster[n] = taken_[n] ? groups_.find(n) + 1 : 0;
   }
@@ -67,7 +67,7 @@ class Claim {
     for (uint32_t n = 0; n < nodes; n++) {
       if (!taken_[n]) continue;
       const uint32_t group = groups_.find(n);
-      each_output(n, [&](uint32_t v) {
+      each_output(region_.node(n), [&](uint32_t v) {
         one_by_one[group] += bytes_of(region_.value(v));
         if (reads_here[v] == 0 || reads[v] > reads_here[v]) together[group] += bytes_of(region_.value(v));
       });
@@ -87,19 +87,7 @@ class Claim {
  private:
   template <class F>
   void each_read(const F& f) const {
-    for (uint32_t n = 0; n < region_.node_count(); n++) each_input(n, [&](uint32_t v) { f(n, v); });
-  }
-  template <class F>
-  void each_input(uint32_t n, const F& f) const {
-    const pg_node& node = region_.node(n);
-    for (uint32_t i = 0; i < node.input_count; i++)
-      if (is_read(node, i)) f(node.inputs[i]);
-  }
-  template <class F>
-  void each_output(uint32_t n, const F& f) const {
-    const pg_node& node = region_.node(n);
-    for (uint32_t k = 0; k < node.output_count; k++)
-      if (node.outputs[k] != PG_VALUE_NONE) f(node.outputs[k]);
+    for (uint32_t n = 0; n < region_.node_count(); n++) each_input(region_.node(n), [&](uint32_t v) { f(n, v); });
   }
   const pg_tensor& result(uint32_t node) const { return region_.value(region_.node(node).outputs[0]); }
 
@@ -112,7 +100,7 @@ class Claim {
         continue;
       }
       if (node.output_count != 1 || !summed_[node.outputs[0]]) continue;
-      each_input(n, [&](uint32_t v) {
+      each_input(region_.node(n), [&](uint32_t v) {
         if (pg::same_shape(region_.value(v), result(n))) summed_[v] = 1;
       });
     }
@@ -130,7 +118,7 @@ class Claim {
   void add_elementwise(uint32_t n) {
     read_node(region_, n, expression_);
     bool plain = pg::is_contiguous(result(n));
-    each_input(n, [&](uint32_t v) {
+    each_input(region_.node(n), [&](uint32_t v) {
       const pg_tensor& t = region_.value(v);
       plain = plain && pg::is_contiguous(t) && (pg::element_count(t) == 1 || pg::same_shape(t, result(n)));
     });
@@ -146,12 +134,12 @@ class Claim {
 
   // What a node cannot read while it is made, a number or a line at a time, it must not be in one kernel with.
   void meet_elementwise(uint32_t n) {
-    each_input(n, [&](uint32_t v) {
+    each_input(region_.node(n), [&](uint32_t v) {
       const pg_tensor& t = region_.value(v);
       if (pg::same_shape(t, result(n))) return;
       if (maker_[v] != UINT32_MAX && !groups_.spreads(maker_[v], t, result(n))) groups_.bar(maker_[v], n);
     });
-    each_input(n, [&](uint32_t v) {
+    each_input(region_.node(n), [&](uint32_t v) {
       const pg_tensor& t = region_.value(v);
       if (pg::same_shape(t, result(n)))
         meet(v, n);
@@ -161,7 +149,7 @@ class Claim {
   }
   void meet_lines(uint32_t n) {
     const uint32_t x = region_.node(n).inputs[0];
-    each_input(n, [&](uint32_t v) {  // weights are wanted as a whole
+    each_input(region_.node(n), [&](uint32_t v) {  // weights are wanted as a whole
       if (v != x && maker_[v] != UINT32_MAX) groups_.bar(maker_[v], n);
     });
     meet(x, n);

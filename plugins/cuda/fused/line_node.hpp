@@ -48,6 +48,17 @@ struct LineNode {
 
 // Whether a node reads what is in its input i, not its shape alone.
 bool is_read(const pg_node& node, uint32_t i);
+// Calls f with the values that a node reads, or makes.
+template <class F>
+void each_input(const pg_node& node, const F& f) {
+  for (uint32_t i = 0; i < node.input_count; i++)
+    if (is_read(node, i)) f(node.inputs[i]);
+}
+template <class F>
+void each_output(const pg_node& node, const F& f) {
+  for (uint32_t k = 0; k < node.output_count; k++)
+    if (node.outputs[k] != PG_VALUE_NONE) f(node.outputs[k]);
+}
 
 bool is_line_operator(const pg::Region& region, uint32_t node);
 // Refuses what is no part of a generated kernel.

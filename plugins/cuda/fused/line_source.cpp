@@ -88,7 +88,7 @@ class LineWriter {
       if (node.lines &&
           (node.line.streamed || node.line.axes != axes_ || !pg::same_shape(tensor(raw.inputs[0]), *full_)))
         pg::fail_support("other lines");
-      each_output(n, [&](uint32_t v) {
+      each_output(piece_.node(n), [&](uint32_t v) {
         Value& made = values_[v];
         made.maker = n;
         made.number = node.lines ? !node.whole() || v != raw.outputs[0] : node.number;
@@ -100,32 +100,19 @@ class LineWriter {
   void assign_stages() {
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       Node& node = nodes_[n];
-      each_input(n, [&](uint32_t v) {
+      each_input(piece_.node(n), [&](uint32_t v) {
         if (values_[v].maker != kNone) node.stage = std::max(node.stage, values_[v].stage);
       });
       const uint32_t known = node.stage + (node.lines ? 1 : 0);
-      each_output(n, [&](uint32_t v) { values_[v].stage = known; });
+      each_output(piece_.node(n), [&](uint32_t v) { values_[v].stage = known; });
       stages_ = std::max(stages_, known + 1);
     }
     for (uint32_t n = 0; n < piece_.node_count(); n++)
-      each_input(n, [&](uint32_t v) {
+      each_input(piece_.node(n), [&](uint32_t v) {
         Value& read = values_[v];
         if (read.maker == kNone || read.number) return;
         read.read_later = read.read_later || nodes_[n].lines || nodes_[n].stage > read.stage;
       });
-  }
-
-  template <class F>
-  void each_input(uint32_t n, const F& f) const {
-    const pg_node& raw = piece_.node(n);
-    for (uint32_t i = 0; i < raw.input_count; i++)
-      if (is_read(raw, i)) f(raw.inputs[i]);
-  }
-  template <class F>
-  void each_output(uint32_t n, const F& f) const {
-    const pg_node& raw = piece_.node(n);
-    for (uint32_t k = 0; k < raw.output_count; k++)
-      if (raw.outputs[k] != PG_VALUE_NONE) f(raw.outputs[k]);
   }
 
   // Operands that are read or written element by element are walked through; others are found by the line's number.
@@ -135,7 +122,7 @@ class LineWriter {
     std::set<uint32_t> by_element;
     for (uint32_t n = 0; n < piece_.node_count(); n++)
       if (nodes_[n].whole() || (!nodes_[n].lines && !nodes_[n].number))
-        each_input(n, [&](uint32_t v) { by_element.insert(v); });
+        each_input(piece_.node(n), [&](uint32_t v) { by_element.insert(v); });
     for (uint32_t k = 0; k < raw.input_count; k++) {
       values_[raw.inputs[k]].input = k;
       tensors.push_back(by_element.count(raw.inputs[k]) != 0 ? &tensor(raw.inputs[k]) : full_);
@@ -157,19 +144,19 @@ class LineWriter {
     // Numbers from outside are read by the lines' numbers.
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       if (nodes_[n].number)
-        each_input(n, [&](uint32_t v) {
+        each_input(piece_.node(n), [&](uint32_t v) {
           const bool fits =
               pg::element_count(tensor(v)) == 1 ||
               (holds_numbers(tensor(v), *full_, axes_) && pg::same_shape(tensor(v), tensor(piece_.node(n).outputs[0])));
           if (!fits) pg::fail_support("numbers of other lines");
         });
       else if (nodes_[n].whole())
-        each_input(n, [&](uint32_t v) {
+        each_input(piece_.node(n), [&](uint32_t v) {
           if (v != piece_.node(n).inputs[0] && values_[v].maker != kNone)
             pg::fail_support("weights that are made here");
         });
       else if (!nodes_[n].lines)
-        each_input(n, [&](uint32_t v) {
+        each_input(piece_.node(n), [&](uint32_t v) {
           if (values_[v].number && values_[v].maker != kNone && !spreads_numbers(tensor(v), *full_, axes_))
             pg::fail_support("numbers that are not spread over their lines");
         });
@@ -189,7 +176,7 @@ class LineWriter {
                           : node.lines  ? elements(node.stage) + 1
                           : node.number ? numbers(node.stage)
                                         : elements(node.stage);
-      each_input(n, [&](uint32_t v) {
+      each_input(piece_.node(n), [&](uint32_t v) {
         if (values_[v].maker == kNone) read[values_[v].input] = std::max(read[values_[v].input], at);
       });
     }
@@ -276,7 +263,7 @@ class LineWriter {
     };
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       if (!nodes_[n].number || nodes_[n].stage != stage) continue;
-      each_input(n, need);
+      each_input(piece_.node(n), need);
       text_.add(n);
       const uint32_t v = piece_.node(n).outputs[0];
       known.insert(v);
@@ -327,7 +314,7 @@ class LineWriter {
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       const Node& node = nodes_[n];
       if (node.whole() ? node.stage + 1 != stage : node.lines || node.number || node.stage != stage) continue;
-      each_input(n, need);
+      each_input(piece_.node(n), need);
       if (node.whole())
         before += add_whole(n);
       else
@@ -489,14 +476,6 @@ bool has_lines(const pg::Region& piece) {
   return false;
 }
 
-LineSource write_lines(const pg::Region& piece) {
-  const pg_region& raw = *piece.raw;
-  if (raw.output_count == 0 || raw.input_count + raw.output_count > kMostOperands)
-    pg::fail_support("the region has too many operands");
-  LineSource out;
-  LineWriter(piece, out);
-  if (out.argument_bytes() > kMostArguments) pg::fail_support("the region has too many arguments");
-  return out;
-}
+LineSource write_lines(const pg::Region& piece) { return write_piece<LineWriter, LineSource>(piece); }
 
 }  // namespace cuda::fused

@@ -163,14 +163,6 @@ uint64_t Source::argument_bytes() const {
   return 8 * (3 + operands.size() + std::max<size_t>(numbers.size(), 1) + axes.size() + strides.size());
 }
 
-Source write_source(const pg::Region& piece) {
-  const pg_region& raw = *piece.raw;
-  if (raw.output_count == 0 || raw.input_count + raw.output_count > kMostOperands)
-    pg::fail_support("the region has too many operands");
-  Source source;
-  Writer(piece, source);
-  if (source.argument_bytes() > kMostArguments) pg::fail_support("the region has too many arguments");
-  return source;
-}
+Source write_source(const pg::Region& piece) { return write_piece<Writer, Source>(piece); }
 
 }  // namespace cuda::fused

@@ -64,8 +64,18 @@ struct Source {
   std::string complete(bool renewed) const;
 };
 
-// Refuses a piece that is too large.
 Source write_source(const pg::Region& piece);
+// What a Writer makes of a piece. Refuses one that is too large.
+template <class Writer, class Made>
+Made write_piece(const pg::Region& piece) {
+  const pg_region& raw = *piece.raw;
+  if (raw.output_count == 0 || raw.input_count + raw.output_count > kMostOperands)
+    pg::fail_support("the region has too many operands");
+  Made made;
+  Writer(piece, made);
+  if (made.argument_bytes() > kMostArguments) pg::fail_support("the region has too many arguments");
+  return made;
+}
 
 // Statements that read operand k as p<k>, and that write p<k>; `count`: elements of a packet that is not whole.
 class OperandWalk;

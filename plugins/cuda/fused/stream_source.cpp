@@ -47,12 +47,6 @@ class StreamWriter {
   const pg_tensor& tensor(uint32_t value) const { return piece_.value(value); }
   bool is_single(uint32_t value) const { return pg::element_count(tensor(value)) == 1; }
   std::string storage(uint32_t v) const { return storage_name(pg::dtype_of(tensor(v))); }
-  template <class F>
-  void each_input(uint32_t n, const F& f) const {
-    const pg_node& raw = piece_.node(n);
-    for (uint32_t i = 0; i < raw.input_count; i++)
-      if (is_read(raw, i)) f(raw.inputs[i]);
-  }
 
   // ---- what there is ----
 
@@ -76,7 +70,7 @@ class StreamWriter {
       values_[v].number = node.lines || node.number;
       if (values_[v].number && !holds_numbers(tensor(v), *full_, out_.axes)) pg::fail_support("other lines");
       if (!values_[v].number && !pg::is_contiguous(tensor(v))) pg::fail_support("results with gaps");
-      each_input(n, [&](uint32_t x) {
+      each_input(piece_.node(n), [&](uint32_t x) {
         (node.number ? values_[x].among_numbers : values_[x].by_element) = true;
         if (values_[x].maker != kNone && values_[x].number != node.number)
           pg::fail_support("elements that wait for the end of a line");
@@ -133,7 +127,7 @@ class StreamWriter {
     }
     for (uint32_t n = 0; n < piece_.node_count(); n++) {
       if (!nodes_[n].number) continue;
-      each_input(n, [&](uint32_t v) {
+      each_input(piece_.node(n), [&](uint32_t v) {
         if (!is_single(v) && !pg::same_shape(tensor(v), tensor(piece_.node(n).outputs[0])))
           pg::fail_support("numbers of other lines");
       });
@@ -359,14 +353,6 @@ bool has_streams(const pg::Region& piece) {
   return false;
 }
 
-StreamSource write_streams(const pg::Region& piece) {
-  const pg_region& raw = *piece.raw;
-  if (raw.output_count == 0 || raw.input_count + raw.output_count > kMostOperands)
-    pg::fail_support("the region has too many operands");
-  StreamSource out;
-  StreamWriter(piece, out);
-  if (out.argument_bytes() > kMostArguments) pg::fail_support("the region has too many arguments");
-  return out;
-}
+StreamSource write_streams(const pg::Region& piece) { return write_piece<StreamWriter, StreamSource>(piece); }
 
 }  // namespace cuda::fused

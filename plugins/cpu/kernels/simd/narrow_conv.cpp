@@ -188,7 +188,8 @@ template <class T>
       for (int64_t i = 0; i < Line::kPixels; i++) __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       continue;
     }
-    for (int64_t i = 0; i < (left < Line::kPixels ? left : Line::kPixels); i++) {
+    const int64_t here = left < Line::kPixels ? left : Line::kPixels;
+    for (int64_t i = 0; i < here; i++) {
       if (count == kAll)
         __builtin_memcpy(out + place[at + i], pixels.pixel(i), 16);
       else
