@@ -291,12 +291,17 @@ void LineRegion::place_values(const pg::Region& piece) {
 
 // ---- a launch ----
 
-// Bytes that a thread needs for its blocks.
-int64_t LineRegion::thread_bytes() const {
-  int64_t of_lines = 0;
+// Bytes that a thread needs for operators on lines.
+int64_t LineRegion::lines_bytes() const {
+  int64_t most = 0;
   for (const Stage& stage : stages_)
-    if (stage.lines != nullptr) of_lines = std::max(of_lines, static_cast<int64_t>(stage.lines->room_bytes()));
-  return block_ * (full_bytes_ + number_bytes_) + 256 + Programs::room(*this) + of_lines;
+    if (stage.lines != nullptr) most = std::max(most, static_cast<int64_t>(stage.lines->room_bytes()));
+  return most;
+}
+
+// And for its blocks too.
+int64_t LineRegion::thread_bytes() const {
+  return block_ * (full_bytes_ + number_bytes_) + 256 + Programs::room(*this) + lines_bytes();
 }
 
 // A thread's blocks of lines.
@@ -310,10 +315,7 @@ class LineRegion::Thread {
         full_(room_.take(region.block_ * region.full_bytes_)),
         numbers_(room_.take(region.block_ * region.number_bytes_)),
         programs_(region, shared, room_) {
-    int64_t most_room = 0;
-    for (const Stage& stage : r_.stages_)
-      if (stage.lines != nullptr) most_room = std::max(most_room, static_cast<int64_t>(stage.lines->room_bytes()));
-    room_of_lines_ = room_.take(most_room);
+    room_of_lines_ = room_.take(region.lines_bytes());
     size_t most = 1;
     for (const Stage& stage : r_.stages_) most = std::max({most, stage.inputs.size(), stage.outputs.size()});
     in_.resize(most);

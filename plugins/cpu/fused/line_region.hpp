@@ -77,6 +77,7 @@ class LineRegion final : public pg::Kernel {
   std::vector<Value> values_;
   std::vector<Stage> stages_;
   std::vector<Copy> late_;  // results that are put in their place behind the last stage of a block
+  int64_t lines_bytes() const;
   int64_t thread_bytes() const;
   bool has_product() const {
     return std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.lines && s.lines->makes; });
