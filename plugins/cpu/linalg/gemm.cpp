@@ -222,7 +222,7 @@ void Gemm<T>::run(Operands& o, void* workspace) const {
 }
 
 template <class T>
-Gemm<T>::Part Gemm<T>::part_of(int64_t index, int64_t first, int64_t last) const {
+typename Gemm<T>::Part Gemm<T>::part_of(int64_t index, int64_t first, int64_t last) const {
   const int64_t y = index / across_, x = index % across_, panels = last - first;
   return {row_panels_ * y / down_ * rows_, std::min(m_, row_panels_ * (y + 1) / down_ * rows_),
           first + panels * x / across_, first + panels * (x + 1) / across_};
