@@ -69,8 +69,9 @@ function Trace:add_record(r)
   if not r.sequence then return end
   local id = ("%d/%d"):format(r.device, r.sequence)
   if r.thread and r.kind == "launch" then
+    self.begun[id] = true
     self:add { ph = "s", name = "launch", cat = "launch", id = id, ts = r.from * 1e6, pid = PROCESS, tid = line }
-  elseif not r.thread then
+  elseif not r.thread and self.begun[id] then -- not what was launched before the profile began
     self:add { ph = "f", bp = "e", name = "launch", cat = "launch", id = id, ts = r.from * 1e6, pid = PROCESS,
                tid = line }
   end
@@ -86,7 +87,7 @@ end
 ---@param profile perigee.Profile
 ---@param path string
 return function(profile, path)
-  local self = setmetatable({ profile = profile, events = {}, named = {}, live = {}, threads = {} }, Trace)
+  local self = setmetatable({ profile = profile, events = {}, named = {}, live = {}, threads = {}, begun = {} }, Trace)
   for i, name in ipairs(profile.thread_names) do self.threads[name] = FIRST_THREAD + i end
   self:add { ph = "M", name = "process_name", pid = PROCESS, args = { name = "perigee" } }
   self:name_line(HOST, "host")
