@@ -22,7 +22,7 @@ struct EventTime {
   std::chrono::steady_clock::time_point at;
 };
 
-std::string model_name() {
+std::string read_model_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     size_t colon = line.find(": ");
@@ -36,8 +36,9 @@ std::string model_name() {
 uint32_t Device::count(std::string&) { return 1; }
 
 void Device::properties(uint32_t, pg_device_properties& out) {
+  static const std::string model = read_model_name();
   out.flags = PG_DEVICE_HOST_VISIBLE | PG_DEVICE_SYNCHRONOUS;
-  std::snprintf(out.name, sizeof out.name, "%s (%s)", model_name().c_str(), simd->name);
+  std::snprintf(out.name, sizeof out.name, "%s (%s)", model.c_str(), simd->name);
   auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   out.memory_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
   out.memory_free = static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;

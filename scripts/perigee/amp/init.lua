@@ -12,14 +12,20 @@ local read_options = native.signature("amp.autocast", {
   { "dtype", "string", named = true, default = "bfloat16", type = '"bfloat16"|"float16"', doc = "of products" },
   { "enabled", "boolean", named = true, default = true, doc = "false: off inside" } })
 
+local types = {} -- by name; a type that there was stays one
+
 -- "cuda", "cuda:0", "/gpu:1", "/device:GPU:0" -> the type of the device, which need not be there.
 local function device_type(name)
   if name == nil then return nil end
+  if types[name] then return types[name] end
   local kind = name:lower():match("^/?device:(%a+)") or name:lower():match("^/?(%a+)")
   local known = { gpu = true, cuda = true } -- a script may name what this machine does not have
   for _, d in ipairs(native.devices().devices) do known[d.type] = true end
   for _, d in ipairs(native.devices().unavailable) do known[d.type] = true end
-  if known[kind] then return kind end
+  if known[kind] then
+    types[name] = kind
+    return kind
+  end
   local names = {}
   for each in pairs(known) do names[#names + 1] = each end
   table.sort(names)
