@@ -49,6 +49,7 @@ const bool declared = [] {
   of_one("ex_decay", "Exp(Neg(x))", kReal);
   of_two("ex_fold", "Sub(Mul(x, y), Maximum(x, y))");
   of_two("ex_remainder", "Add(Remainder(x, y), 1)");
+  of_two("ex_power", "Neg(Pow(x, y))");
   of_two("ex_gate", "Mul(x, Sigmoid(y))", kFloating);
   declare("ex_less", "Lt(Square(x), y)")
       .input("x", kReal, "any shape", PG_INPUT_PROMOTE)

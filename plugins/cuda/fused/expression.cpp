@@ -27,20 +27,19 @@ void refuse_turned(const pg::KernelCall& call) {
   if (pg::axes_by_stride(y, order) > 0 && x.stride[order[0]] > 1) refuse_node(call);
 }
 
-// What may fail, as whole numbers divided by zero do, is left to kernels that say so.
-void check_step(const pg::KernelCall& call, const NodeExpression& node, const pg::ScalarStep& step) {
+void check_step(const pg::KernelCall& call, NodeExpression& node, const pg::ScalarStep& step) {
   const pg::math::PrimitiveInfo& info = pg::math::info(step.primitive);
   const uint32_t kind = pg::dtype_class(node.dtype_of(step));
   const uint8_t type = kind == PG_M_FLOAT  ? pg::math::kOfFloats
                        : kind == PG_M_BOOL ? pg::math::kOfBooleans
                                            : pg::math::kOfIntegers;
   if ((info.types & type) == 0) refuse_node(call);
-  if (kind != PG_M_FLOAT && info.checks != pg::math::kNothing) refuse_node(call);
+  node.faulty |= may_fail(info, kind);
   if (info.cost == pg::math::kSpecial && step.parameters > 1) refuse_node(call);
   if (info.form == pg::math::kChoice && is_number(call, step.operand[0])) refuse_node(call);
 }
 
-void check_program(const pg::KernelCall& call, const NodeExpression& node) {
+void check_program(const pg::KernelCall& call, NodeExpression& node) {
   bool tensors = false;
   auto check_operand = [&](const ScalarOperand& operand) {
     if (operand.kind == ScalarOperand::kStep || is_number(call, operand)) return;
@@ -59,6 +58,10 @@ void check_program(const pg::KernelCall& call, const NodeExpression& node) {
 }
 
 }  // namespace
+
+bool may_fail(const pg::math::PrimitiveInfo& info, uint32_t dtype_class) {
+  return dtype_class != PG_M_FLOAT && info.checks != pg::math::kNothing;
+}
 
 const char* storage_name(uint32_t dtype) {
   switch (dtype) {
@@ -100,12 +103,15 @@ void read_call(const pg::KernelCall& call, NodeExpression& out) {
   const pg::ScalarCall scalar(call);
   out.program = scalar.program;
   out.dtype = scalar.dtype;
+  out.faulty = false;
   check_program(call, out);
 }
 
-void read_node(const pg::Region& region, uint32_t number, NodeExpression& out) {
+void read_node(const pg::Region& region, uint32_t number, NodeExpression& out, bool alone) {
   region.describe(number, out.call);
-  read_call(pg::KernelCall(&out.call.call), out);
+  const pg::KernelCall call(&out.call.call);
+  read_call(call, out);
+  if (out.faulty && !alone) refuse_node(call);
 }
 
 }  // namespace cuda::fused

@@ -16,7 +16,7 @@ std::string NodeText::number(KernelNumber number, const char* type) {
 void NodeText::add(uint32_t n) {
   const pg_node& raw = piece_.node(n);
   NodeExpression node;
-  read_node(piece_, n, node);
+  read_node(piece_, n, node, piece_.node_count() == 1);
   const pg::KernelCall call(&node.call.call);
   Steps steps{call, node, raw, {}};
   for (int i = 0; i < node.program.count; i++) {
@@ -56,12 +56,20 @@ std::string NodeText::operand(const Steps& s, const pg::ScalarStep& step, int k)
   return number(std::move(made), type);
 }
 
+void NodeText::check(const pg::math::PrimitiveInfo& info, const std::string& operand) {
+  const bool power = info.checks == pg::math::kPower;
+  line(pg::format("if (i < n && %s %s 0) note_fault<cuda::FaultKind::%s>(a.fault, %s, at + i);", operand.c_str(),
+                  power ? "<" : "==", power ? "kNegativePower" : "kDivisionByZero", operand.c_str()));
+  faulty = true;
+}
+
 std::string NodeText::expression(const Steps& s, const pg::ScalarStep& step) {
   const pg::math::PrimitiveInfo& info = pg::math::info(step.primitive);
   const bool special = info.cost == pg::math::kSpecial;
   const uint32_t dtype = s.node.dtype_of(step);
   std::string in[3];
   for (int k = 0; k < step.operands; k++) in[k] = operand(s, step, k);
+  if (may_fail(info, pg::dtype_class(dtype))) check(info, in[1]);
   if (info.form == pg::math::kChoice) return "(" + in[0] + " != 0 ? " + in[1] + " : " + in[2] + ")";
   if (step.primitive == pg::math::pPow && is_number(s.call, step.operand[1])) {
     KernelNumber power;

@@ -18,6 +18,7 @@ class NodeText {
 
   std::vector<std::string> names;  // by value: what stands for its element in the statements that follow
   std::string body;                // the statements
+  bool faulty = false;             // some of them note faults: at element i of n of a packet that begins at `at`
 
   void line(const std::string& text) { body += "      " + text + "\n"; }
   // Declares the node's result; what each of its steps makes is rounded to its dtype, as an operator's result is.
@@ -33,6 +34,7 @@ class NodeText {
   };
   std::string number(KernelNumber number, const char* type);
   std::string operand(const Steps& s, const pg::ScalarStep& step, int k);
+  void check(const pg::math::PrimitiveInfo& info, const std::string& operand);
   std::string expression(const Steps& s, const pg::ScalarStep& step);
   std::string parameters(const Steps& s, const pg::ScalarStep& step, bool special);
 

@@ -56,7 +56,11 @@ void GeneratedKernel::start(const Launch& launch, const Grid& grid, uint64_t* wo
 void RegionKernel::run(const Launch& launch) {
   uint64_t words[kMostArguments / 8];
   words[0] = static_cast<uint64_t>(source_.count), words[1] = static_cast<uint64_t>(source_.items);
-  put_operands(launch, words + 3, words[2]);
+  uint64_t* next = put_operands(launch, words + 3, words[2]);
+  if (source_.faulty) {
+    const FaultSite site = launch.fault_site(FaultKind::kNone, 0, *launch.raw.outputs[0]);
+    std::memcpy(next, &site, sizeof site);
+  }
   start(launch, grid_for(source_.items), words);
 }
 

@@ -14,7 +14,7 @@ namespace cuda::fused {
 
 class GeneratedKernel : public Kernel {
  public:
-  bool renews() const final { return !source_.numbers.empty(); }
+  bool renews() const final { return !source_.numbers.empty() && !source_.faulty; }
 
  protected:
   GeneratedKernel(uint32_t device, Source source);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../fault.hpp"
 #include "expression.hpp"
 #include "node_text.hpp"
 #include "operand_walk.hpp"
@@ -89,12 +90,15 @@ class Writer {
     const uint32_t inputs = piece_.raw->input_count, all = static_cast<uint32_t>(source_.operands.size());
     const int width = source_.width;
     std::string& t = source_.text;
-    t = "#include \"region.hpp\"\nusing namespace cuda::fused;\nusing namespace pg::math;\n";
+    source_.faulty = text_.faulty;
+    t = source_.faulty ? "#include \"faults.hpp\"\n" : "";
+    t += "#include \"region.hpp\"\nusing namespace cuda::fused;\nusing namespace pg::math;\n";
     t += pg::format(
         "struct Arguments {\n  int64_t count, items;\n  uint64_t aligned;\n  char* data[%u];\n"
         "  uint64_t number[%zu];\n",
         all, std::max<size_t>(source_.numbers.size(), 1));
     t += walk_.members();
+    if (source_.faulty) t += "  cuda::FaultSite fault;\n";
     t += pg::format(
         "};\nextern \"C\" __global__ void __launch_bounds__(256) %s(const __grid_constant__ Arguments a) {\n",
         kKernelName);
@@ -160,7 +164,8 @@ std::string Source::complete(bool renewed) const {
 }
 
 uint64_t Source::argument_bytes() const {
-  return 8 * (3 + operands.size() + std::max<size_t>(numbers.size(), 1) + axes.size() + strides.size());
+  return 8 * (3 + operands.size() + std::max<size_t>(numbers.size(), 1) + axes.size() + strides.size()) +
+         (faulty ? sizeof(FaultSite) : 0);
 }
 
 Source write_source(const pg::Region& piece) { return write_piece<Writer, Source>(piece); }

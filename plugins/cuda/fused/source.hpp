@@ -10,6 +10,7 @@
 //   uint64_t number[numbers];     at least one; of a captured launch the first one is the address of all
 //   Axis axis[rank];              at least one
 //   int64_t stride[layouts][rank];
+//   FaultSite fault;              where it may fail
 #pragma once
 
 #include <string>
@@ -59,6 +60,7 @@ struct Source {
   std::vector<Operand> operands;  // inputs, then outputs
   std::vector<KernelNumber> numbers;
   std::vector<uint64_t> axes, strides;  // as they lie in the struct
+  bool faulty = false;                  // notes faults
   uint64_t argument_bytes() const;
   // `renewed`: of the kernel that finds its numbers in memory, where they may be others at the next launch.
   std::string complete(bool renewed) const;

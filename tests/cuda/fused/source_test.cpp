@@ -38,7 +38,8 @@ class Built {
     return at->second;
   }
   // Takes the node where kernels can be generated for it, with a result of either dtype that it may have.
-  bool add(const pg_op_info* op, const std::vector<uint32_t>& from, const std::vector<char>& attrs, uint32_t dtype) {
+  bool add(const pg_op_info* op, const std::vector<uint32_t>& from, const std::vector<char>& attrs, uint32_t dtype,
+           bool alone = false) {
     for (uint32_t result : {dtype, static_cast<uint32_t>(PG_B8)}) {
       Node& node = nodes_.emplace_back();
       node.inputs = from;
@@ -57,7 +58,7 @@ class Built {
       pointers_.push_back(&node.raw);
       cuda::fused::NodeExpression expression;
       try {
-        cuda::fused::read_node(region(), count() - 1, expression);
+        cuda::fused::read_node(region(), count() - 1, expression, alone);
         outputs.push_back(out);
         for (int i = 0; i < expression.program.count; i++) primitives.insert(expression.program.step[i].primitive);
         return true;
@@ -241,6 +242,20 @@ TEST_CASE("Numbers of a captured launch are read once, before all packets") {
   CHECK(loads(captured) == loads(plain) + 1);
   CHECK(captured.find("ld.global") < captured.find("ld.global.v4"));
   CHECK(captured.find(".local") == std::string::npos);
+}
+
+TEST_CASE("Whole numbers that may be divided by zero are a kernel by themselves") {
+  for (const char* name : {"remainder", "pow"}) {
+    const pg_op_info* op = contract::find_op(name);
+    for (uint32_t dtype : {PG_I64, PG_I32, PG_I16}) {
+      Built built;
+      const uint32_t x = built.input(dtype);
+      CHECK_FALSE(built.add(op, {x, x}, defaults_of(*op), dtype));
+      REQUIRE(built.add(op, {x, x}, defaults_of(*op), dtype, true));
+      const std::string ptx = compiled(built);
+      CHECK(ptx.find("atom") != std::string::npos);  // the record's lock
+    }
+  }
 }
 
 TEST_CASE("A capability that NVRTC does not know is refused, and what does not compile says why") {
