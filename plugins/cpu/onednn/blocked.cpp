@@ -27,6 +27,23 @@ uint32_t dtype_of(DataType type) {
   }
 }
 
+// What has been read from bfloat16, as it was.
+template <class Floats>
+PG_INLINE void bits_as_read(const Floats& from, typename BitsOf<Floats>::words& to) {
+  std::memcpy(&to, &from, sizeof to);
+  to = to >> 16;
+}
+template <class Floats>
+PG_INLINE void store_block(const Floats& from, float* to) {
+  store_lanes(from, to);
+}
+template <class Floats>
+PG_INLINE void store_block(const Floats& from, BFloat16* to) {
+  typename BitsOf<Floats>::words bits;
+  bits_as_read(from, bits);
+  store_bf16<Floats>(bits, to);
+}
+
 template <bool masked, class Floats, class T>
 PG_INLINE void load_where(const T* from, const T* where, Floats& to) {
   load_lanes(from, to);
@@ -39,8 +56,8 @@ PG_INLINE void load_where(const T* from, const T* where, Floats& to) {
 // to[p * kBlock + i] = rows[i * step + p] for kBlock rows, 8 or 16, and `count` positions; 0 where `masked` and
 // `where`, which lies like rows, is not above 0. What goes into one line of the caches is written at once. `wide`, for
 // blocks of 16: by tiles of 16x16 as far as there are such.
-template <int64_t kBlock, bool wide, bool masked, class T>
-PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, float* to, int64_t count) {
+template <int64_t kBlock, bool wide, bool masked, class T, class B>
+PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, B* to, int64_t count) {
   constexpr int64_t kParts = kBlock / kLanes;
   int64_t p = 0;
   if constexpr (wide) {
@@ -50,7 +67,7 @@ PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, float* 
       for (int64_t i = 0; i < kWideLanes; i++) load_where<masked>(rows + i * step + p, where + i * step + p, r[i]);
       turn(r);
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kWideLanes; i++) store_lanes(r[i], to + (p + i) * kBlock);
+      for (int64_t i = 0; i < kWideLanes; i++) store_block(r[i], to + (p + i) * kBlock);
     }
   }
   for (; p + kLanes <= count; p += kLanes) {
@@ -68,31 +85,42 @@ PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, float* 
     for (int64_t i = 0; i < kLanes; i++) {
 #pragma GCC unroll 2
       for (int64_t part = 0; part < kParts; part++) {
-        store_lanes(r[part][i], to + (p + i) * kBlock + part * kLanes);
+        store_block(r[part][i], to + (p + i) * kBlock + part * kLanes);
       }
     }
   }
   for (; p < count; p++) {
     for (int64_t i = 0; i < kBlock; i++) {
       const int64_t at = i * step + p;
-      to[p * kBlock + i] = masked && !(load<T>(where[at]) > 0) ? 0 : load<T>(rows[at]);
+      if constexpr (std::is_same_v<T, B>) {
+        to[p * kBlock + i] = masked && !(load<T>(where[at]) > 0) ? B{} : rows[at];
+      } else {
+        to[p * kBlock + i] = masked && !(load<T>(where[at]) > 0) ? 0 : load<T>(rows[at]);
+      }
     }
   }
 }
-template <class Floats>
-PG_INLINE void store_relu(const Floats& from, float* to) {
-  store_lanes(from < Floats{} ? Floats{} : from, to);
+// What lay in blocks of B as an element of a row, or relu of that.
+template <bool activated, class B, class Floats>
+PG_INLINE void store_row(const Floats& from, float* to) {
+  store_lanes(activated && from < Floats{} ? Floats{} : from, to);
 }
-template <class Floats>
-PG_INLINE void store_relu(const Floats& from, BFloat16* to) {
+template <bool activated, class B, class Floats>
+PG_INLINE void store_row(const Floats& from, BFloat16* to) {
   typename BitsOf<Floats>::words bits;
-  round_to_bf16(from, bits);
-  store_bf16<Floats>(bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? decltype(bits){} : bits, to);
+  if constexpr (std::is_same_v<B, BFloat16>) {
+    bits_as_read(from, bits);
+  } else {
+    round_to_bf16(from, bits);
+  }
+  if constexpr (activated)
+    bits = bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? decltype(bits){} : bits;
+  store_bf16<Floats>(bits, to);
 }
 
 // The inverse: rows[i * step + p] = from[p * kBlock + i], or relu of it.
-template <int64_t kBlock, bool wide, bool activated, class T>
-PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t count) {
+template <int64_t kBlock, bool wide, bool activated, class T, class B>
+PG_INLINE void spread_block(const B* from, T* rows, int64_t step, int64_t count) {
   int64_t p = 0;
   if constexpr (wide) {
     for (; p + kWideLanes <= count; p += kWideLanes) {
@@ -105,8 +133,7 @@ PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t co
       turn(r);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kWideLanes; i++) {
-        T* row = rows + i * step + p;
-        activated ? store_relu(r[i], row) : store_lanes(r[i], row);
+        store_row<activated, B>(r[i], rows + i * step + p);
       }
     }
   }
@@ -119,31 +146,35 @@ PG_INLINE void spread_block(const float* from, T* rows, int64_t step, int64_t co
       turn(r);
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kLanes; i++) {
-        T* row = rows + (first + i) * step + p;
-        activated ? store_relu(r[i], row) : store_lanes(r[i], row);
+        store_row<activated, B>(r[i], rows + (first + i) * step + p);
       }
     }
   }
   for (; p < count; p++) {
     for (int64_t i = 0; i < kBlock; i++) {
-      T x = store<T>(from[p * kBlock + i]);
+      T x;
+      if constexpr (std::is_same_v<T, B>) {
+        x = from[p * kBlock + i];
+      } else {
+        x = store<T>(from[p * kBlock + i]);
+      }
       rows[i * step + p] = activated ? relu(x) : x;
     }
   }
 }
 
 // Both past the caches, by way of a stretch that stays in the nearest one.
-template <int64_t kBlock, bool wide, bool masked, class T>
-PG_INLINE void gather_past(const T* rows, const T* where, int64_t step, float* to, int64_t count) {
-  alignas(64) float blocked[kBlock * kStretch];
+template <int64_t kBlock, bool wide, bool masked, class T, class B>
+PG_INLINE void gather_past(const T* rows, const T* where, int64_t step, B* to, int64_t count) {
+  alignas(64) B blocked[kBlock * kStretch];
   for (int64_t p = 0; p < count; p += kStretch) {
     const int64_t some = std::min(kStretch, count - p);
     gather_block<kBlock, wide, masked>(rows + p, where + p, step, blocked, some);
-    ::cpu::simd->stream_copy(to + p * kBlock, blocked, some * kBlock * static_cast<int64_t>(sizeof(float)));
+    ::cpu::simd->stream_copy(to + p * kBlock, blocked, some * kBlock * static_cast<int64_t>(sizeof(B)));
   }
 }
-template <int64_t kBlock, bool wide, bool activated, class T>
-PG_INLINE void spread_past(const float* from, T* rows, int64_t step, int64_t count) {
+template <int64_t kBlock, bool wide, bool activated, class T, class B>
+PG_INLINE void spread_past(const B* from, T* rows, int64_t step, int64_t count) {
   alignas(64) T plain[kBlock * kStretch];
   for (int64_t p = 0; p < count; p += kStretch) {
     const int64_t some = std::min(kStretch, count - p);
@@ -184,12 +215,13 @@ bool is_row_major(const Desc& d) { return d == dense(d.dims(), d.data_type()); }
 // The number of channels that lie side by side in a layout [n, c / b, ..., b]; 0: another layout.
 int64_t channel_block(const Desc& d) {
   Dims dims = d.dims();
-  if (d.data_type() != DataType::f32 || dims.size() < 4 || dims.size() > 5) return 0;
+  const DataType type = d.data_type();
+  if ((type != DataType::f32 && type != DataType::bf16) || dims.size() < 4 || dims.size() > 5) return 0;
   bool images = dims.size() == 4;
   for (int64_t block : {8, 16}) {
     if (dims[1] % block != 0) continue;
     Tag tag = block == 8 ? (images ? Tag::nChw8c : Tag::nCdhw8c) : (images ? Tag::nChw16c : Tag::nCdhw16c);
-    if (d == Desc(dims, DataType::f32, tag)) return block;
+    if (d == Desc(dims, type, tag)) return block;
   }
   return 0;
 }
@@ -205,6 +237,8 @@ std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, b
   const Desc& rows = copy.gathers_ ? from : to;
   copy.rows_dtype_ = dtype_of(rows.data_type());
   if (copy.rows_dtype_ == 0 || !is_row_major(rows)) return std::nullopt;
+  copy.narrow_ = (copy.gathers_ ? to : from).data_type() == DataType::bf16;
+  if (copy.narrow_ && copy.rows_dtype_ != PG_BF16) return std::nullopt;
   Dims dims = from.dims();
   copy.block_ = in + out, copy.blocks_ = dims[0] * dims[1] / copy.block_, copy.plane_ = 1;
   for (size_t i = 2; i < dims.size(); i++) copy.plane_ *= dims[i];
@@ -214,13 +248,17 @@ std::optional<BlockedCopy> BlockedCopy::make(const Desc& from, const Desc& to, b
 void BlockedCopy::run(const void* from, void* to, const void* where) const {
   const auto* above = static_cast<const char*>(where);
   auto* rows = static_cast<char*>(gathers_ ? const_cast<void*>(from) : to);
-  auto* blocked = static_cast<float*>(gathers_ ? to : const_cast<void*>(from));
-  const bool past = past_ || blocks_ * block_ * plane_ * static_cast<int64_t>(sizeof(float)) >= ::cpu::kStreamBytes;
-  auto run = [&](auto block, auto wide) {
+  void* blocked = gathers_ ? to : const_cast<void*>(from);
+  const int64_t bytes = static_cast<int64_t>(narrow_ ? sizeof(BFloat16) : sizeof(float));
+  const bool past = past_ || blocks_ * block_ * plane_ * bytes >= ::cpu::kStreamBytes;
+  auto run_as = [&](auto block, auto wide, auto* to_blocks) {
     constexpr int64_t kBlock = decltype(block)::value;
     constexpr bool kWide = decltype(wide)::value;
-    relu_ || where != nullptr ? run_blocks<kBlock, kWide, true>(rows, above, blocked, past)
-                              : run_blocks<kBlock, kWide, false>(rows, rows, blocked, past);
+    relu_ || where != nullptr ? run_blocks<kBlock, kWide, true>(rows, above, to_blocks, past)
+                              : run_blocks<kBlock, kWide, false>(rows, rows, to_blocks, past);
+  };
+  auto run = [&](auto block, auto wide) {
+    narrow_ ? run_as(block, wide, static_cast<BFloat16*>(blocked)) : run_as(block, wide, static_cast<float*>(blocked));
   };
   using Eight = std::integral_constant<int64_t, 8>;
   using Sixteen = std::integral_constant<int64_t, 16>;
@@ -230,8 +268,8 @@ void BlockedCopy::run(const void* from, void* to, const void* where) const {
 
 // `past`: what is as large is written past the caches. `activated`: with relu out of blocks, masked by `where` into
 // them.
-template <int64_t kBlock, bool wide, bool activated>
-void BlockedCopy::run_blocks(char* rows, const char* where, float* blocked, bool past) const {
+template <int64_t kBlock, bool wide, bool activated, class B>
+void BlockedCopy::run_blocks(char* rows, const char* where, B* blocked, bool past) const {
   const int64_t plane = plane_;
   const bool gathers = gathers_;
   const ::cpu::Storage type = ::cpu::storage_of(rows_dtype_);
@@ -239,7 +277,7 @@ void BlockedCopy::run_blocks(char* rows, const char* where, float* blocked, bool
   const auto some_blocks = [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
     for (int64_t i = begin; i < end; i++) {
       char* row = rows + i * kBlock * plane * bytes;
-      float* at = blocked + i * kBlock * plane;
+      B* at = blocked + i * kBlock * plane;
       auto in_registers = [&](auto* plain) __attribute__((always_inline)) {
         const auto* above = reinterpret_cast<decltype(plain)>(const_cast<char*>(where + i * kBlock * plane * bytes));
         if (past) {
@@ -250,7 +288,9 @@ void BlockedCopy::run_blocks(char* rows, const char* where, float* blocked, bool
                   : spread_block<kBlock, wide, activated>(at, plain, plane, plane);
         }
       };
-      if (type == ::cpu::sF32) {
+      if constexpr (std::is_same_v<B, BFloat16>) {
+        in_registers(reinterpret_cast<BFloat16*>(row));
+      } else if (type == ::cpu::sF32) {
         in_registers(reinterpret_cast<float*>(row));
       } else if (type == ::cpu::sBF16) {
         in_registers(reinterpret_cast<BFloat16*>(row));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between row-major tensors [n, c, ...] of 16 or 32 bit floats and oneDNN's float32 layouts that keep 8 or 16
-// channels side by side (nChw8c, nChw16c): at the memory's speed, and with the conversion in the same pass.
+// Copies between row-major tensors [n, c, ...] of 16 or 32 bit floats and oneDNN's layouts of float32 that keep 8 or 16
+// channels side by side (nChw8c, nChw16c), or of bfloat16 where the rows are too: at the memory's speed, and with the
+// conversion in the same pass.
 #pragma once
 
 #include <optional>
@@ -20,12 +21,13 @@ class BlockedCopy {
   bool masks() const { return gathers_ && rows_dtype_ != PG_F16; }
 
  private:
-  template <int64_t kBlock, bool wide, bool activated>
-  void run_blocks(char* rows, const char* where, float* blocked, bool past) const;
+  template <int64_t kBlock, bool wide, bool activated, class B>
+  void run_blocks(char* rows, const char* where, B* blocked, bool past) const;
   uint32_t rows_dtype_ = 0;  // of the row-major side
   int64_t block_ = 0, blocks_ = 0, plane_ = 0;
   bool gathers_ = false;  // into blocks; otherwise out of them
   bool relu_ = false, past_ = false;
+  bool narrow_ = false;  // blocks of bfloat16
 };
 
 // The same elements in the same places, in another float dtype, one of which is float32.
