@@ -96,7 +96,9 @@ local function stopped_writer(t, folder)
   for _ = 1, 2000 do
     for _, name in ipairs(native.folder(folder)) do
       if name:find("%.tmp%.safetensors$") then
-        os.execute("kill -STOP " .. pid)
+        -- A signal takes a moment to arrive; until then the file may still be given its name.
+        local stops = "kill -STOP %d; while ! grep -q '^State:.[TZ]' /proc/%d/status; do sleep 0.002; done"
+        os.execute(stops:format(pid, pid))
         local there = io.open(folder .. "/" .. name)
         if there then
           there:close()
