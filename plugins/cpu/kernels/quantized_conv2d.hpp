@@ -17,7 +17,6 @@ namespace cpu::quantized_conv {
 using pg::cpu::Scratch;
 
 constexpr int64_t kThread = int64_t{1} << 19;         // multiplications that are worth a thread
-constexpr int64_t kThreadOfBytes = int64_t{1} << 21;  // where they are 64 an instruction, for a few filters
 
 struct Sizes {
   int64_t n, c, h, w, o, out_h, out_w;

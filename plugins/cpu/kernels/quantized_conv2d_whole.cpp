@@ -72,7 +72,7 @@ class WholeConvolution final : public QuantizedConvolution {
     images_.lay_out(x, how, images);
     const int64_t chunks = (s_.plane() + kConvChunk - 1) / kConvChunk, tasks = s_.n * chunks * s_.groups;
     const int64_t work = std::min(kConvChunk, s_.plane()) * outputs_ * s_.numbers();
-    const FilterParts parts(outputs_, tasks, work, bytes() ? kThreadOfBytes : kThread);
+    const FilterParts parts(outputs_, tasks, work, kThread);
     pg::parallel_for(tasks * parts.count(), std::max<int64_t>(1, kThread / std::max<int64_t>(1, work / parts.count())),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t n = begin; n < end; n++) {
