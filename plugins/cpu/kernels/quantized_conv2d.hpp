@@ -16,7 +16,7 @@ namespace cpu::quantized_conv {
 
 using pg::cpu::Scratch;
 
-constexpr int64_t kThread = int64_t{1} << 19;         // multiplications that are worth a thread
+constexpr int64_t kThread = int64_t{1} << 19;  // multiplications that are worth a thread
 
 struct Sizes {
   int64_t n, c, h, w, o, out_h, out_w;
