@@ -124,10 +124,10 @@ void OnednnConvolution::create(const ConvShape& s, const Desc& x, const Desc& we
   auto training = dnnl::prop_kind::forward_training;
   bool with_bias = s.bias && s.kind == ConvKind::kForward;
   using Forward = dnnl::convolution_forward::desc;
-  const Desc filters = onednn::any(weight.dims(), x.data_type());  // of a gradient they may be wider
-  Forward forward = with_bias ? Forward(training, algorithm_, x, weight, bias, y, stride, dilation, before, after)
-                              : Forward(training, algorithm_, x, s.kind == ConvKind::kWeightGradient ? filters : weight,
-                                        y, stride, dilation, before, after);
+  const bool sums = s.kind == ConvKind::kWeightGradient;  // whose sums may be wider than what it is the gradient of
+  const Desc filters = sums ? onednn::any(weight.dims(), x.data_type()) : weight;
+  Forward forward = with_bias ? Forward(training, algorithm_, x, filters, bias, y, stride, dilation, before, after)
+                              : Forward(training, algorithm_, x, filters, y, stride, dilation, before, after);
   dnnl::convolution_forward::primitive_desc pd(forward, onednn::user_scratchpad(), engine);
   if (s.kind == ConvKind::kForward) {
     require_fast(pd);

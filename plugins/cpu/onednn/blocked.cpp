@@ -33,14 +33,21 @@ PG_INLINE void bits_as_read(const Floats& from, typename BitsOf<Floats>::words& 
   std::memcpy(&to, &from, sizeof to);
   to = to >> 16;
 }
-template <class Floats>
-PG_INLINE void store_block(const Floats& from, float* to) {
-  store_lanes(from, to);
+// What goes into blocks of B or comes out of them, there with relu where it is asked for.
+template <bool activated, class B, class Floats>
+PG_INLINE void store_as(const Floats& from, float* to) {
+  store_lanes(activated && from < Floats{} ? Floats{} : from, to);
 }
-template <class Floats>
-PG_INLINE void store_block(const Floats& from, BFloat16* to) {
+template <bool activated, class B, class Floats>
+PG_INLINE void store_as(const Floats& from, BFloat16* to) {
   typename BitsOf<Floats>::words bits;
-  bits_as_read(from, bits);
+  if constexpr (std::is_same_v<B, BFloat16>) {
+    bits_as_read(from, bits);
+  } else {
+    round_to_bf16(from, bits);
+  }
+  if constexpr (activated)
+    bits = bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? decltype(bits){} : bits;
   store_bf16<Floats>(bits, to);
 }
 
@@ -67,7 +74,7 @@ PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, B* to, 
       for (int64_t i = 0; i < kWideLanes; i++) load_where<masked>(rows + i * step + p, where + i * step + p, r[i]);
       turn(r);
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kWideLanes; i++) store_block(r[i], to + (p + i) * kBlock);
+      for (int64_t i = 0; i < kWideLanes; i++) store_as<false, B>(r[i], to + (p + i) * kBlock);
     }
   }
   for (; p + kLanes <= count; p += kLanes) {
@@ -85,7 +92,7 @@ PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, B* to, 
     for (int64_t i = 0; i < kLanes; i++) {
 #pragma GCC unroll 2
       for (int64_t part = 0; part < kParts; part++) {
-        store_block(r[part][i], to + (p + i) * kBlock + part * kLanes);
+        store_as<false, B>(r[part][i], to + (p + i) * kBlock + part * kLanes);
       }
     }
   }
@@ -100,24 +107,6 @@ PG_INLINE void gather_block(const T* rows, const T* where, int64_t step, B* to, 
     }
   }
 }
-// What lay in blocks of B as an element of a row, or relu of that.
-template <bool activated, class B, class Floats>
-PG_INLINE void store_row(const Floats& from, float* to) {
-  store_lanes(activated && from < Floats{} ? Floats{} : from, to);
-}
-template <bool activated, class B, class Floats>
-PG_INLINE void store_row(const Floats& from, BFloat16* to) {
-  typename BitsOf<Floats>::words bits;
-  if constexpr (std::is_same_v<B, BFloat16>) {
-    bits_as_read(from, bits);
-  } else {
-    round_to_bf16(from, bits);
-  }
-  if constexpr (activated)
-    bits = bits - kBelowZero <= minus_infinity(BFloat16{}) - kBelowZero ? decltype(bits){} : bits;
-  store_bf16<Floats>(bits, to);
-}
-
 // The inverse: rows[i * step + p] = from[p * kBlock + i], or relu of it.
 template <int64_t kBlock, bool wide, bool activated, class T, class B>
 PG_INLINE void spread_block(const B* from, T* rows, int64_t step, int64_t count) {
@@ -133,7 +122,7 @@ PG_INLINE void spread_block(const B* from, T* rows, int64_t step, int64_t count)
       turn(r);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kWideLanes; i++) {
-        store_row<activated, B>(r[i], rows + i * step + p);
+        store_as<activated, B>(r[i], rows + i * step + p);
       }
     }
   }
@@ -146,7 +135,7 @@ PG_INLINE void spread_block(const B* from, T* rows, int64_t step, int64_t count)
       turn(r);
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kLanes; i++) {
-        store_row<activated, B>(r[i], rows + (first + i) * step + p);
+        store_as<activated, B>(r[i], rows + (first + i) * step + p);
       }
     }
   }
