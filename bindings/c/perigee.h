@@ -216,7 +216,7 @@ PGC_API int32_t pgc_conform_library(const char *path, const char **lines);
 PGC_API int32_t pgc_conform_device(int32_t device, const char *group, const char **lines);
 PGC_API int32_t pgc_conform_parts(const char *path, const char *options, const char **lines);
 PGC_API int32_t pgc_reset_peak(int32_t device); /* the peak is what is live now */
-PGC_API int32_t pgc_empty_cache(int32_t device); /* -1: all */
+PGC_API int32_t pgc_empty_cache(int32_t device); /* memory that nobody uses, pinned memory too; -1: of all */
 /* Bytes that live tensors hold over all devices. */
 PGC_API uint64_t pgc_live_bytes(void);
 /* Cheap to ask: what a collecting front end paces itself by. Of the live bytes, those that threads of pipelines have not

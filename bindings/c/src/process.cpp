@@ -307,8 +307,11 @@ int32_t pgc_reset_peak(int32_t id) {
 int32_t pgc_empty_cache(int32_t id) {
   return run("empty_cache", [&] {
     release_kept();
-    if (id >= 0) return device(id).allocator.empty_cache();
-    for (Device* d : devices()) d->allocator.empty_cache();
+    for (Device* d : devices()) {
+      if (id >= 0 && d->id != id) continue;
+      d->allocator.empty_cache();
+      d->empty_pinned();
+    }
   });
 }
 uint64_t pgc_live_bytes(void) { return live_bytes(); }

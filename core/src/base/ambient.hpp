@@ -11,6 +11,7 @@ namespace perigee {
 struct Graph;
 struct Autocast;
 struct Condition;
+class Device;
 class ItemLog;
 class LaunchLog;
 class CaptureLog;
@@ -37,7 +38,8 @@ struct Ambient {
   LaunchLog* launches = nullptr;   // while one of its items is recorded
   CaptureLog* capture = nullptr;   // while a plan's launches are captured (device/captured.hpp)
   Profile* profile = nullptr;      // of this thread, if one is under way (base/profile.hpp)
-  uint64_t* taken = nullptr;       // of a pipeline's thread: bytes of memory that it has taken, given back or not
+  Device* bound_for = nullptr;  // where a pipeline's batch goes next: it is made in memory that this device copies from
+  uint64_t* taken = nullptr;    // of a pipeline's thread: bytes of memory that it has taken, given back or not
 };
 
 // Asked for several times by every operator: the model saves a call each time, and costs a few bytes of static space.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/cache.hpp"
 
+#include "base/ambient.hpp"
+
 namespace perigee {
 
 bool Cache::fill(const Stage& parent, int64_t i, Element& out) {
@@ -9,6 +11,7 @@ bool Cache::fill(const Stage& parent, int64_t i, Element& out) {
     if (parent.in_order) parent.pass(i);
     return true;
   }
+  const Scoped bound(ambient().bound_for, static_cast<Device*>(nullptr));  // what is kept goes nowhere
   if (i < parent.count) out = parent.get(i);
   keep(i, parent.count, out);
   return out.layout != nullptr;

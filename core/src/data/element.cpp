@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/ambient.hpp"
+#include "tensor/staging.hpp"
+
 namespace perigee {
 
 namespace {
@@ -83,7 +86,11 @@ TensorRef make_batch(const Tensor& like, int64_t count) {
   int64_t shape[PG_MAX_RANK + 1];
   shape[0] = count;
   for (uint32_t i = 0; i < like.meta->rank; i++) shape[i + 1] = like.meta->shape[i];
-  return make_dense(*like.device, intern_meta(like.meta->dtype, like.meta->rank + 1, shape), "batch");
+  const MetaRef meta = intern_meta(like.meta->dtype, like.meta->rank + 1, shape);
+  if (ambient().bound_for != nullptr && like.device == &default_device()) {
+    if (TensorRef made = make_staging(*ambient().bound_for, meta)) return made;
+  }
+  return make_dense(*like.device, meta, "batch");
 }
 
 void put_piece(Tensor& batch, int64_t index, Tensor& piece) {

@@ -50,6 +50,7 @@ class Through : public Stage {
   Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const override {
     return parent_->gather(mapped(positions.data(), positions.size()), number_dtype, first);
   }
+  bool batches() const override { return parent_->batches(); }
   void want(int64_t i) const override { parent_->want(position(i)); }
 
  protected:
@@ -106,6 +107,7 @@ class Every : public Stage {
         offset_(offset) {}
   Element get(int64_t i) const override { return reach(i) ? parent_->get(i * step_ + offset_) : Element{}; }
   bool pass(int64_t i) const override { return reach(i) && parent_->pass(i * step_ + offset_); }
+  bool batches() const override { return parent_->batches(); }
   void want(int64_t i) const override {
     if (i < most_) parent_->want(i * step_ + offset_);
   }
@@ -192,6 +194,7 @@ class Batch : public Stage {
     std::iota(positions.begin(), positions.end(), begin);
     return parent_->gather(positions, number_dtype_, begin + 1);
   }
+  bool batches() const override { return true; }
   bool pass(int64_t i) const override {
     const int64_t begin = i * size_, end = std::min(begin + size_, parent_->count);
     int64_t k = begin;
@@ -281,11 +284,13 @@ class OnDevice : public Stage {
  public:
   OnDevice(StageRef parent, Device& device) : Stage(parent->traits()), parent_(std::move(parent)), device_(device) {}
   Element get(int64_t i) const override {
+    const Scoped bound(ambient().bound_for, bound_for());
     Element made = parent_->get(i);
     move(made);
     return made;
   }
   void get_each(const int64_t* positions, size_t many, Made* out) const override {
+    const Scoped bound(ambient().bound_for, bound_for());
     parent_->get_each(positions, many, out);
     for (size_t k = 0; k < many; k++) {
       try {
@@ -302,6 +307,8 @@ class OnDevice : public Stage {
   StageRef remade() const override { return std::make_shared<OnDevice>(parent_->again(), device_); }
 
  private:
+  // Batches that this stage alone sees are made where the device copies from.
+  Device* bound_for() const { return parent_->batches() && !device_.synchronous ? &device_ : nullptr; }
   void move(Element& made) const {
     const Scoped stream(ambient().stream, device_.synchronous ? 0 : kTransferStream);
     for (Leaf& leaf : made.leaves) {

@@ -41,7 +41,8 @@ class Stage : public std::enable_shared_from_this<Stage> {
   virtual Element gather(const std::vector<int64_t>& positions, uint32_t number_dtype, int64_t first) const;
   // In place of get, where nobody wants the element of a stage in order; whether there is one.
   virtual bool pass(int64_t i) const { return get(i).layout != nullptr; }
-  virtual void want(int64_t) const {}  // get is about to be called
+  virtual bool batches() const { return false; }  // its elements are made anew, by make_batch
+  virtual void want(int64_t) const {}             // get is about to be called
   // The same elements for another time; itself where any position may be asked for again.
   StageRef again() const { return in_order ? remade() : shared_from_this(); }
 

@@ -34,6 +34,7 @@ class Timed : public Stage {
                     [&] { return stage_->gather(positions, number_dtype, first); });
   }
   bool pass(int64_t i) const override { return stage_->pass(i); }
+  bool batches() const override { return stage_->batches(); }
   void want(int64_t i) const override { stage_->want(i); }
 
  protected:
@@ -84,6 +85,7 @@ class Noted : public Stage {
     return noted(positions.size(), [&] { return stage_->gather(positions, number_dtype, first); });
   }
   bool pass(int64_t i) const override { return stage_->pass(i); }
+  bool batches() const override { return stage_->batches(); }
   void want(int64_t i) const override { stage_->want(i); }
 
  protected:

@@ -58,6 +58,49 @@ void Device::release(Pinned pinned) {
   if (!state_->closed) state_->free_pinned[pinned_class(pinned.bytes)].push_back(pinned);
 }
 
+// What an upload in flight reads.
+void Device::release(Pinned pinned, Event event) {
+  if (pinned.data == nullptr) return;
+  if (!event) return release(pinned);
+  std::lock_guard guard(state_->mutex);
+  if (state_->closed) return;
+  state_->staged_bytes += pinned.bytes;
+  state_->staged.push_back({pinned, std::move(event)});
+}
+
+void Device::empty_pinned() noexcept {
+  decltype(state_->free_pinned) unused;
+  {
+    std::lock_guard guard(state_->mutex);
+    std::swap(unused, state_->free_pinned);
+  }
+  pg_error error = pg::make_error();
+  for (const auto& list : unused) {
+    for (const Pinned& pinned : list) {
+      const auto address = reinterpret_cast<uint64_t>(pinned.data);
+      if (table_->free(self(), ordinal, PG_MEMORY_PINNED, address, &error) != PG_OK) warn("free", error);
+    }
+  }
+}
+
+Event Device::upload_pinned(pg_address target, const void* source, uint64_t bytes, uint32_t stream) {
+  check_alive();
+  const uint64_t handle = this->stream(stream);
+  pg_error error = pg::make_error();
+  auto submitting = lock(stream);
+  const uint64_t number = sequence("upload");
+  ProfileSpan span;
+  check(table_->upload(self(), ordinal, target.buffer, target.offset, source, bytes, handle, number, &error), error,
+        "upload");
+  span.done(ProfileKind::launch, "upload", id, bytes, nullptr, number);
+  try {
+    return record(stream);
+  } catch (...) {
+    drain();  // nothing else tells when the memory has been read
+    throw;
+  }
+}
+
 void Device::upload(pg_address target, const void* source, uint64_t bytes, uint32_t stream) {
   if (bytes == 0) return;
   check_alive();
@@ -101,9 +144,7 @@ void Device::upload_staged(pg_address target, const char* source, uint64_t bytes
       release(staging);
       throw;
     }
-    std::lock_guard guard(state_->mutex);
-    state_->staged_bytes += staging.bytes;
-    state_->staged.push_back({staging, std::move(event)});
+    release(staging, std::move(event));
     done += piece;
   }
 }

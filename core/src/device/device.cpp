@@ -253,14 +253,8 @@ void Device::close() noexcept {
   for (State::Staged& upload : state_->staged) release(upload.pinned);
   state_->staged.clear();  // their events go back to the pool
   state_->closed = true;
+  empty_pinned();
   pg_error error = pg::make_error();
-  for (auto& list : state_->free_pinned) {
-    for (const Pinned& pinned : list) {
-      const auto address = reinterpret_cast<uint64_t>(pinned.data);
-      if (table_->free(self(), ordinal, PG_MEMORY_PINNED, address, &error) != PG_OK) warn("free", error);
-    }
-    list.clear();
-  }
   for (uint64_t event : state_->events) {  // those too that somebody still has
     if (table_->event_destroy(self(), ordinal, event, &error) != PG_OK) warn("event_destroy", error);
   }

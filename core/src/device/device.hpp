@@ -82,6 +82,8 @@ class Device : private MemorySource {
   // asynchronous); download returns when the bytes are there.
   void upload(pg_address target, const void* source, uint64_t bytes, uint32_t stream);
   void download(void* target, pg_address source, uint64_t bytes, uint32_t stream);
+  // From pinned memory, without staging: it must stay as it is until the event has passed.
+  Event upload_pinned(pg_address target, const void* source, uint64_t bytes, uint32_t stream);
   // On the device; both tensors carry buffers.
   void copy(const pg_tensor& target, const pg_tensor& source, uint32_t stream, const char* what);
   void fill(const pg_tensor& target, const pg_number& value, uint32_t stream, const char* what);
@@ -90,7 +92,8 @@ class Device : private MemorySource {
   void copy_from(pg_address target, uint32_t stream, Device& other, pg_address source, uint32_t other_stream,
                  uint64_t bytes);
 
-  // Pinned host memory for results that a kernel publishes (dynamic extents); reused.
+  // Pinned host memory: for results that a kernel publishes (dynamic extents), and for batches on their way here;
+  // reused.
   struct Pinned {
     Device* device = nullptr;
     void* data = nullptr;
@@ -98,6 +101,8 @@ class Device : private MemorySource {
   };
   Pinned pinned(uint64_t bytes);
   void release(Pinned pinned);
+  void release(Pinned pinned, Event event);  // when that has passed
+  void empty_pinned() noexcept;              // gives back to the plugin what nobody uses
 
   // Waits for everything and frees streams, events, staging and memory. Called once, before the plugin is closed.
   void close() noexcept;

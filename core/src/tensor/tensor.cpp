@@ -6,13 +6,18 @@
 #include "tensor/kept.hpp"
 #include "tensor/node.hpp"
 #include "tensor/order.hpp"
+#include "tensor/staging.hpp"
 #include "tensor/watch.hpp"
 
 namespace perigee {
 
 void Storage::destroy(Storage* storage) {
   delete storage->kept;
-  if (storage->block != nullptr) storage->device->allocator.free(storage->block);
+  if (storage->staging != nullptr) {
+    drop_staging(storage->staging);
+  } else if (storage->block != nullptr) {
+    storage->device->allocator.free(storage->block);
+  }
   delete storage;
 }
 
@@ -128,6 +133,7 @@ TensorRef move_to(Tensor& tensor, Device& device) {
   TensorRef target = make_dense(device, source->meta);
   if (target->meta->numel == 0) return target;
   if (is_dropped(*source->storage)) fail_dropped();
+  if (upload_staging(*source, *target)) return target;
   device.copy_from(target->address(), ambient().stream, *source->device, source->address(),
                    source->storage->last_stream, static_cast<uint64_t>(source->meta->bytes));
   // The source may be freed by now: its memory must not be reused before the copy has read it.

@@ -28,7 +28,8 @@ using GraphRef = Ref<Graph>;
 std::atomic<uint32_t>& ref_count(Graph* graph);
 void destroy(Graph* graph);
 
-struct Kept;  // kept.hpp
+struct Kept;         // kept.hpp
+struct HostStaging;  // staging.hpp
 
 struct Storage : Recycled<Storage> {
   std::atomic<uint32_t> refs{1};
@@ -39,8 +40,9 @@ struct Storage : Recycled<Storage> {
   Device* device = nullptr;
   uint64_t bytes = 0;
   std::atomic<uint64_t> version{0};
-  Kept* kept = nullptr;  // owned
-  uint64_t mark = 0;     // of the compiled call that met it (core/src/compile)
+  Kept* kept = nullptr;            // owned
+  HostStaging* staging = nullptr;  // owned: what `block` is part of, of memory that is not the allocator's
+  uint64_t mark = 0;               // of the compiled call that met it (core/src/compile)
 
   pg_address address() const { return {block->buffer, block->offset}; }
   static void destroy(Storage* storage);

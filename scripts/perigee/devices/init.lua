@@ -65,7 +65,7 @@ return function(pg, native)
   function pg.memory.reset_peak(device)
     native.reset_peak(native.find_device(device or pg.device(), "memory.reset_peak"))
   end
-  ---Gives memory that no tensor uses back to the device.
+  ---Gives memory that no tensor uses back to the device, and pinned memory of the host that nobody uses.
   ---@param device? string
   function pg.memory.empty_cache(device)
     native.handles.reclaim()

@@ -71,3 +71,38 @@ in_force("behind prefetch tensors stay on its device", function(t)
   end
   t.equal(sum, 48)
 end)
+
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+local process = require "process"
+
+-- Staged, a batch of 12 MB goes up in pieces of 4 MB. PERIGEE_SIM_RACES finds memory that is written before it is read.
+test("a batch is made where its device copies from: one upload, whatever its size", function(t)
+  local perigee = process.need_perigee(t)
+  local path = process.file [[
+    local pg = require "perigee"
+    local source = pg.data.from_index { 14, function(i) return { x = pg.full({ 1500000 }, i), n = i } end }
+    local function uploads(ds)
+      local sums = {}
+      local profile = pg.profile(function()
+        for _, b in ds:each() do sums[#sums + 1] = (b.x[{ {}, 7 }] + b.x[{ {}, -1 }] + b.n):sum():item() end
+        pg.synchronize()
+      end, { roofline = false, origins = false })
+      local count = 0
+      for _, r in ipairs(profile.records) do
+        if r.name == "upload" and not r.thread and not r.block then count = count + 1 end
+      end
+      return ("%d: %s"):format(count, table.concat(sums, " "))
+    end
+    print(uploads(source:batch(2):prefetch { 3, device = "sim:0" }))
+    print(uploads(source:batch(2):cache():prefetch { 3, device = "sim:0" }))
+    print(uploads(source:map { function(s) return s end, workers = 2 }:batch(5):prefetch { 3, device = "sim:0" }))
+    pg.memory.empty_cache()
+  ]]
+  local text, status = process.run(("PERIGEE_SIM_DEVICES=1 PERIGEE_SIM_RACES=1 PERIGEE_SIM_JITTER=500 '%s' '%s'")
+    :format(perigee, path))
+  os.remove(path)
+  t.equal(status, 0, text)
+  -- Numbers go up by themselves: one upload a batch more. What is kept is staged, in three pieces.
+  t.equal(text, "14: 9 21 33 45 57 69 81\n" .. "28: 9 21 33 45 57 69 81\n" .. "6: 45 120 150\n")
+end)
