@@ -1762,7 +1762,7 @@ function linalg.vector_norm(...) end
 ---Releases everything that is unreachable, now, what compiled traces keep too: code is compiled anew afterwards.
 function memory.collect() end
 
----Gives memory that no tensor uses back to the device.
+---Gives memory that no tensor uses back to the device, and pinned memory of the host that nobody uses.
 ---@param device? string
 function memory.empty_cache(device) end
 
@@ -3389,7 +3389,7 @@ function pg.column_stack(...) end
 ---without fn: tensors that it met are read as they are at the call, numbers and branches stay those of then. What fn
 ---cannot do without itself (`:item()`, random numbers, backward) is an error. Convolutions and what stands around them
 ---may be one kernel, whose results differ from eager ones by rounding; not with `layout=false`.
----@param ... any|{fn: function, amp?: any, fuse?: boolean, capture?: boolean, frozen?: boolean, layout?: boolean} # fn, amp, fuse=true, capture=true, frozen=false, layout=true
+---@param ... function|"bfloat16"|"float16"|boolean|{fn: function, amp?: "bfloat16"|"float16", fuse?: boolean, capture?: boolean, frozen?: boolean, layout?: boolean} # fn, amp, fuse=true, capture=true, frozen=false, layout=true
 ---@return perigee.Compiled
 function pg.compile(...) end
 

@@ -2,15 +2,17 @@
 -- Inference with few samples: eager, compiled and frozen calls, and with PYTHON (that has PyTorch) its eager calls
 -- (inference_mode) and torch.compile's, and ONNX Runtime and OpenVINO where it has them and onnx: by turns, row by row.
 -- A row has the least microseconds of each, and the median of the rounds' ratios of frozen calls' times to the quickest
--- of the others', with least and most.
+-- of the others', with least and most. DTYPE bfloat16: calls under autocast on both sides (PyTorch's also of a model that
+-- is bfloat16 itself, whichever is quicker), OpenVINO told to compute in it; ONNX Runtime computes in float32.
 --
---   perigee tests/bench/frozen.lua [ROUNDS [THREADS [PYTHON [ROW ...]]]]
+--   perigee tests/bench/frozen.lua [ROUNDS [THREADS [PYTHON [DTYPE [ROW ...]]]]]
 
 local pg = require "perigee"
 local native = require "perigee.native"
 local nn = pg.nn
 
-local rounds, threads, python = tonumber(arg[1]) or 7, tonumber(arg[2]) or 1, arg[3]
+local rounds, threads, python, dtype = tonumber(arg[1]) or 7, tonumber(arg[2]) or 1, arg[3], arg[4] or "float32"
+if python == "" then python = nil end
 pg.config.set { threads = threads }
 local folder = arg[0]:match "^(.*)/[^/]*$" or "."
 local pictures = dofile(folder .. "/vision.lua")(nil, function(model) return model:eval() end)
@@ -51,7 +53,7 @@ end
 -- PyTorch's two, ONNX Runtime's and OpenVINO's, of a row.
 local function times_of_others(row)
   if not python then return {} end
-  local pipe = assert(io.popen(("%s %s/frozen_torch.py %d %d 2>/dev/null"):format(python, folder, threads, row)))
+  local pipe = assert(io.popen(("%s %s/frozen_torch.py %d %s %d 2>/dev/null"):format(python, folder, threads, dtype, row)))
   local found = {}
   for line in pipe:lines() do
     local n, rest = line:match "^(%d+)\t(.*)$"
@@ -65,9 +67,11 @@ end
 
 local function calls_of(row)
   local model = row[3]:eval()
-  local calls = { function(v) return pg.no_grad(function() return model(v) end) end,
-                  pg.compile(function(v) return pg.no_grad(function() return model(v) end) end),
-                  pg.compile(function(v) return model(v) end, { frozen = true }) }
+  local amp = dtype ~= "float32" and dtype or nil
+  local function eager(v) return pg.no_grad(function() return model(v) end) end
+  local calls = { amp and function(v) return pg.amp.autocast({ device = "cpu", dtype = amp }, eager, v) end or eager,
+                  pg.compile(eager, { amp = amp }),
+                  pg.compile(function(v) return model(v) end, { frozen = true, amp = amp }) }
   local x = pg.randn(row[2])
   for k = 1, #calls do for _ = 1, 5 do calls[k](x) end end
   return calls, x
@@ -76,9 +80,9 @@ end
 local HEADS = { "eager", "compiled", "frozen", "torch eager", "torch.compile", "ONNX Runtime", "OpenVINO" }
 print(("%-32s"):format "us a call" .. ("%14s"):rep(#HEADS):format(unpack(HEADS)) .. "  ratio")
 local wanted = {}
-for i = 4, #arg do wanted[tonumber(arg[i])] = true end
+for i = 5, #arg do wanted[tonumber(arg[i])] = true end
 for i, row in ipairs(ROWS) do
-  if wanted[i] or #arg < 4 then
+  if wanted[i] or #arg < 5 then
     local calls, x = calls_of(row)
     local least, ratios = {}, {}
     for _ = 1, rounds do

@@ -2,7 +2,9 @@
 """The rows of frozen.lua in PyTorch, eager and compiled, and what it exports in ONNX Runtime and OpenVINO where this
 Python has them (and onnx).
 
-frozen_torch.py THREADS [ROW ...]: "ROW<tab>microseconds" and three more a line; "-" where something is missing."""
+frozen_torch.py THREADS DTYPE [ROW ...]: "ROW<tab>microseconds" and three more a line; "-" where something is
+missing."""
+import copy
 import os
 import sys
 import tempfile
@@ -13,6 +15,7 @@ from torch import nn
 from vision_torch import resnet18
 
 THREADS = int(sys.argv[1])
+NARROW = sys.argv[2] == "bfloat16"
 torch.set_num_threads(THREADS)
 
 
@@ -61,7 +64,7 @@ def microseconds(call, seconds=0.2):
             call()
             count += 1
         least = min(least, (time.perf_counter() - begin) / count * 1e6)
-    return f"{least:.2f}"
+    return least
 
 
 def exported(model, x):
@@ -85,7 +88,7 @@ def in_openvino(path, x):
     import openvino
     core = openvino.Core()
     hints = {"INFERENCE_NUM_THREADS": THREADS, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-             "INFERENCE_PRECISION_HINT": "f32"}
+             "INFERENCE_PRECISION_HINT": "bf16" if NARROW else "f32"}
     request = core.compile_model(core.read_model(path), "CPU", hints).create_infer_request()
     request.set_input_tensor(openvino.Tensor(x.numpy()))
     return microseconds(request.infer)
@@ -100,18 +103,25 @@ def others(model, x):
     found = []
     for way in (in_onnxruntime, in_openvino):
         try:
-            found.append(way(path, x))
+            found.append(f"{way(path, x):.2f}")
         except ImportError:
             found.append("-")
     return found
 
 
-for row in [int(a) for a in sys.argv[2:]] or range(1, len(ROWS) + 1):
+def in_torch(model, x):
+    compiled = torch.compile(model)
+    return [microseconds(lambda: model(x)), microseconds(lambda: compiled(x))]
+
+
+for row in [int(a) for a in sys.argv[3:]] or range(1, len(ROWS) + 1):
     shape, make = ROWS[row - 1]
     model, x = make().eval(), torch.randn(shape)
     last = len(shape) == 4 and shape[1] > 1  # as it is quickest there
     given = x.to(memory_format=torch.channels_last) if last else x
-    with torch.inference_mode():
-        compiled = torch.compile(model)
-        times = [microseconds(lambda: model(given)), microseconds(lambda: compiled(given))]
-    print("\t".join([str(row)] + times + others(model, x)), flush=True)
+    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=NARROW):
+        times = in_torch(model, given)
+    if NARROW:
+        with torch.inference_mode():
+            times = map(min, times, in_torch(copy.deepcopy(model).to(torch.bfloat16), given.to(torch.bfloat16)))
+    print("\t".join([str(row)] + [f"{t:.2f}" for t in times] + others(model, x)), flush=True)

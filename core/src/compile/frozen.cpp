@@ -35,8 +35,11 @@ void mark_constants(Plan& plan, const std::vector<uint32_t>& arguments) {
     for (const auto* written : {&l.outputs, &l.raised})
       for (uint32_t o : *written)
         if (o != no_number && plan.operands[o].place.outside) changing.insert(plan.operands[o].place.base);
-  for (Operand& o : plan.operands)
-    o.constant = o.place.outside && plan.tensors[o.place.base].cast_of == no_number && !changing.contains(o.place.base);
+  auto changes = [&](uint32_t base) {
+    const uint32_t from = plan.tensors[base].cast_of;  // a kept cast is another tensor once this has been written to
+    return changing.contains(from == no_number ? base : plan.tensors[from].place.base);
+  };
+  for (Operand& o : plan.operands) o.constant = o.place.outside && !changes(o.place.base);
 }
 
 }  // namespace

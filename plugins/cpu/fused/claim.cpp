@@ -282,7 +282,7 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
   const std::vector<uint8_t> net = pg::cpu::find_net_nodes(region);
   const std::vector<uint32_t> linear = pg::cpu::find_linear_nets(region);
   std::vector<uint8_t> apart(net);
-  for (uint32_t n = 0; n < nodes; n++) apart[n] |= linear[n] != 0;
+  for (uint32_t n = 0; n < nodes; n++) apart[n] = net[n] != 0 || linear[n] != 0;
   constexpr int kRounds = 3;  // groups without their products, then without other lines
   for (int round = 0; round < kRounds; round++) {
     const std::vector<uint8_t> now(apart);
@@ -291,8 +291,8 @@ void RegionCompiler::claim(const pg::Region& region, uint32_t* cluster) {
     if (round + 1 == kRounds || !claim.leave_apart(apart)) break;
   }
   for (uint32_t n = 0; n < nodes; n++) {
-    if (linear[n] != 0) cluster[n] = nodes + 1 + linear[n];
-    if (net[n]) cluster[n] = (nodes + 1) | PG_CLUSTER_LONG;
+    if (linear[n] != 0) cluster[n] = nodes + pg::cpu::kMostNets + linear[n];
+    if (net[n]) cluster[n] = (nodes + net[n]) | PG_CLUSTER_LONG;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conv/conv.hpp"
+#include "onednn/onednn.hpp"
 #include "perigee/compiler.hpp"
 
 namespace pg::cpu {
@@ -38,6 +39,7 @@ enum class NetKind { kConvolution, kPool, kSum, kFunction, kScale, kJoin };
 
 struct NetStep {
   NetKind kind = NetKind::kFunction;
+  uint32_t dtype = PG_F32;  // of all images
   uint32_t x = PG_VALUE_NONE, y = PG_VALUE_NONE;
   uint32_t other = PG_VALUE_NONE;  // what is added, or the number of each channel that x is multiplied by
   std::vector<uint32_t> parts;     // x and what is behind it, along the channels
@@ -65,14 +67,19 @@ struct NetStep {
 
 // A node by itself. Throws pg::Error where it is none that nets are made of.
 NetStep read_net_step(const pg::Region& region, uint32_t node);
-// The nodes of a frozen region that are better computed as nets: convolutions, and what of the others follows one.
+// What nets compute images of a dtype in: float32, or bfloat16 where the processor has arithmetic for it.
+onednn::DataType net_type(uint32_t dtype);
+
+// The nodes of a frozen region that are better computed as nets: convolutions, and what of the others follows one. Nets
+// of different numbers are apart; 0: none.
 std::vector<uint8_t> find_net_nodes(const pg::Region& region);
+constexpr uint32_t kMostNets = 3;
 
 // Whether a piece is a net: what is cut off one may be without convolutions, which is no kernel of nets.
 bool has_convolution(const pg::Region& piece);
 
 struct NetSteps {
-  std::vector<NetStep> steps;
+  std::vector<NetStep> steps;                   // of one dtype
   uint32_t norms = 0, functions = 0, sums = 0;  // that are done by convolutions
 };
 NetSteps join_net_steps(const pg::Region& piece);

@@ -12,10 +12,7 @@ namespace {
 using onednn::Desc;
 using onednn::Dims;
 
-constexpr auto kFloat = onednn::DataType::f32;
-
-Desc any_of(const Desc& d) { return onednn::any(d.dims(), kFloat); }
-Desc desc_of(const pg_tensor& t) { return operand_desc(ConvOperand(t), kFloat); }
+Desc desc_of(const pg_tensor& t) { return operand_desc(ConvOperand(t), onednn::data_type(dtype_of(t))); }
 
 int64_t count_of(const Desc& d) {
   int64_t count = 1;
@@ -49,8 +46,10 @@ class Builder {
   NetOrder order_of_parts(const std::vector<uint32_t>& values, size_t index);
   void add_results(size_t index);
 
-  // The value in the layout in which it was made, or came.
+  // The value in the layout and type in which it was made, or came.
   Form form_of(uint32_t value, size_t index);
+  // The same, of the net's type.
+  Form form_computed(uint32_t value, size_t index);
   // The value in another layout: copied where nobody has asked for it before.
   Form form_in(uint32_t value, const Desc& wanted, size_t index);
   // The value, in rows where it lies in a layout that products do not know.
@@ -71,6 +70,7 @@ class Builder {
   const std::vector<uint32_t> positions_;
   std::vector<size_t> last_read_;  // steps, by value; the number of steps where it is a result
   std::map<uint32_t, std::vector<Form>> forms_;
+  onednn::DataType type_ = onednn::DataType::f32;  // that the net computes in
   uint32_t copies_ = 0;
   NetProgram net_;
 };
@@ -79,6 +79,7 @@ NetProgram Builder::build() {
   const NetSteps net = join_net_steps(piece_);
   if (std::none_of(net.steps.begin(), net.steps.end(), [](const NetStep& s) { return s.weight != PG_VALUE_NONE; }))
     fail_support("no convolution");
+  type_ = net_type(net.steps[0].dtype);
   last_read_.assign(piece_.raw->value_count, 0);
   for (size_t i = 0; i < net.steps.size(); i++) net.steps[i].each_read([&](uint32_t v) { last_read_[v] = i; });
   for (uint32_t i = 0; i < piece_.raw->output_count; i++) last_read_[piece_.raw->outputs[i]] = net.steps.size();
@@ -127,9 +128,16 @@ Form Builder::form_in(uint32_t value, const Desc& wanted, size_t index) {
   return other;
 }
 
-Form Builder::form_known(uint32_t value, size_t index) {
+Form Builder::form_computed(uint32_t value, size_t index) {
   const Form made = form_of(value, index);
-  return NetLayout::of(made.desc) ? made : form_in(value, in_order(made.desc.dims(), NetOrder::kRows), index);
+  if (made.desc.data_type() == type_) return made;
+  const auto layout = NetLayout::of(made.desc);
+  return form_in(value, in_order(made.desc.dims(), layout ? layout->order : NetOrder::kRows, type_), index);
+}
+
+Form Builder::form_known(uint32_t value, size_t index) {
+  const Form made = form_computed(value, index);
+  return NetLayout::of(made.desc) ? made : form_in(value, in_order(made.desc.dims(), NetOrder::kRows, type_), index);
 }
 
 Form Builder::make_form(uint32_t value, const Desc& desc, size_t index) {
@@ -214,7 +222,7 @@ void Builder::add_convolution(const NetStep& step, size_t index) {
 void Builder::add_pool(const NetStep& step, size_t index) {
   using Algorithm = dnnl::algorithm;
   const NetPool& p = step.pool;
-  const Form x = form_of(step.x, index);
+  const Form x = form_computed(step.x, index);
   const Desc given = desc_of(piece_.value(step.y));
   const ConvOperand from(piece_.value(step.x)), to(piece_.value(step.y));
   Dims stride, kernel, before, after;
@@ -229,8 +237,8 @@ void Builder::add_pool(const NetStep& step, size_t index) {
                                                : Algorithm::pooling_avg_exclude_padding;
   const bool one_thread = work_of({count_of(given), taps}) <= onednn::kSmallWork;
   onednn::OneThread guard(one_thread);
-  const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, x.desc, any_of(given), stride,
-                                         kernel, before, after);
+  const dnnl::pooling_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm, x.desc,
+                                         onednn::any(given.dims(), type_), stride, kernel, before, after);
   const dnnl::pooling_forward::primitive_desc pd(desc, onednn::user_scratchpad(), onednn::engine());
   require_fast(pd);
   const Form y = make_form(step.y, pd.dst_desc(), index);
@@ -241,7 +249,7 @@ void Builder::add_pool(const NetStep& step, size_t index) {
 void Builder::add_sum(const NetStep& step, size_t index) {
   uint32_t first = step.x, second = step.other;
   if (positions_[first] != PG_VALUE_NONE) std::swap(first, second);  // in the layout of what the net has made
-  const Form a = form_of(first, index), b = form_in(second, a.desc, index);
+  const Form a = form_computed(first, index), b = form_in(second, a.desc, index);
   const bool one_thread = count_of(a.desc) <= onednn::kSmallWork;
   onednn::OneThread guard(one_thread);
   const dnnl::binary::desc desc(dnnl::algorithm::binary_add, a.desc, b.desc, a.desc);
@@ -254,7 +262,7 @@ void Builder::add_sum(const NetStep& step, size_t index) {
 }
 
 void Builder::add_function(const NetStep& step, size_t index) {
-  const Form x = form_of(step.x, index);
+  const Form x = form_computed(step.x, index);
   const NetFunction& f = step.posts[0].function;
   const bool one_thread = count_of(x.desc) <= onednn::kSmallWork;
   onednn::OneThread guard(one_thread);
@@ -270,7 +278,7 @@ void Builder::add_scale(const NetStep& step, size_t index) {
   const Form x = form_known(step.x, index), factor = form_known(step.other, index);
   const Form y = make_form(step.y, x.desc, index);
   NetWork work;
-  work.scale.emplace(*NetLayout::of(x.desc), *NetLayout::of(factor.desc));
+  work.scale.emplace(*NetLayout::of(x.desc), *NetLayout::of(factor.desc), type_ == onednn::DataType::bf16);
   work.places = {x.place, factor.place, y.place};
   net_.works.push_back(std::move(work));
 }
@@ -296,11 +304,11 @@ void Builder::add_join(const NetStep& step, size_t index) {
   std::vector<onednn::Step::Argument> arguments;
   std::vector<NetPlace> places;
   for (uint32_t v : values) {
-    const Form part = form_in(v, in_order(form_of(v, index).desc.dims(), order), index);
+    const Form part = form_in(v, in_order(form_of(v, index).desc.dims(), order, type_), index);
     arguments.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(places.size()), part.desc});
     descs.push_back(part.desc), places.push_back(part.place);
   }
-  const Desc joined = in_order(desc_of(piece_.value(step.y)).dims(), order);
+  const Desc joined = in_order(desc_of(piece_.value(step.y)).dims(), order, type_);
   const dnnl::concat::primitive_desc pd(joined, 1, descs, onednn::engine(), onednn::user_scratchpad());
   const Form y = make_form(step.y, joined, index);
   arguments.push_back({DNNL_ARG_DST, joined});

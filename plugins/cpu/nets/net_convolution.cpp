@@ -16,8 +16,6 @@ using Forward = dnnl::convolution_forward;
 
 constexpr auto kFloat = onednn::DataType::f32;
 
-Desc any_of(const Desc& d) { return onednn::any(d.dims(), kFloat); }
-
 // The filters are transformed once, so that fewer tiles pay than where they are transformed at each call
 // (conv/README.md). They take 1.8 to 4 times the memory, which has to be read for the tiles that there are.
 bool pays_winograd_in_nets(const ConvShape& s) {
@@ -27,8 +25,10 @@ bool pays_winograd_in_nets(const ConvShape& s) {
 
 Forward::primitive_desc describe(const NetStep& step, Algorithm algorithm) {
   const ConvShape& s = step.shape;
-  const Desc x = any_of(operand_desc(s.x, kFloat)), y = any_of(operand_desc(s.y, kFloat)),
-             weight = any_of(weight_desc(s.weight, s.groups, kFloat)), bias({s.o}, kFloat, onednn::Tag::a);
+  const auto type = net_type(step.dtype);
+  auto any_of = [&](const Desc& d) { return onednn::any(d.dims(), type); };
+  const Desc x = any_of(operand_desc(s.x, type)), y = any_of(operand_desc(s.y, type)),
+             weight = any_of(weight_desc(s.weight, s.groups, type)), bias({s.o}, kFloat, onednn::Tag::a);
   Dims stride, dilation, before;
   for (uint32_t i = 5 - s.x.rank; i < 3; i++)
     stride.push_back(s.stride[i]), dilation.push_back(s.dilation[i] - 1), before.push_back(s.padding[i]);
@@ -62,7 +62,7 @@ bool is_one_threads(const ConvShape& s) {
 }
 
 Forward::primitive_desc describe_net_convolution(const NetStep& step) {
-  if (pays_winograd_in_nets(step.shape)) {
+  if (net_type(step.dtype) == kFloat && pays_winograd_in_nets(step.shape)) {
     try {
       auto found = describe(step, Algorithm::convolution_winograd);
       if (found.scratchpad_desc().get_size() <= kWinogradBytes && onednn::is_fast(found)) return found;
@@ -77,7 +77,8 @@ Forward::primitive_desc describe_net_convolution(const NetStep& step) {
 
 NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positions, const NetStep& step,
                        const Desc& weight)
-    : channels_(step.shape.o),
+    : dtype_(step.dtype),
+      channels_(step.shape.o),
       has_weight_(step.weight != PG_VALUE_NONE),
       has_bias_(step.has_bias()),
       operand_(step.shape.weight),
@@ -90,13 +91,21 @@ NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positio
   reorder_ = onednn::Reorder(weight_desc(dense, step.shape.groups, kFloat), wanted_);
 }
 
+void NetWeights::read_filters(const pg_launch& launch, float* filters) const {
+  auto read = [&](auto* given) { gather(operand_.rank, operand_.shape, operand_.stride, given, filters); };
+  switch (dtype_) {
+    case PG_BF16: return read(pg::input<const BFloat16>(launch, input_));
+    case PG_F16: return read(pg::input<const Half>(launch, input_));
+    default: return read(pg::input<const float>(launch, input_));
+  }
+}
+
 void NetWeights::write(const pg_launch& launch, void* weight, void* bias) {
   std::vector<double> scale, shift;
   fold_.read(launch, scale, shift);
   const int64_t count = operand_.count(), row = count / channels_;
   std::vector<float> filters(static_cast<size_t>(count), 1);
-  if (has_weight_)
-    gather(operand_.rank, operand_.shape, operand_.stride, pg::input<const float>(launch, input_), filters.data());
+  if (has_weight_) read_filters(launch, filters.data());
   for (int64_t i = 0; i < count && fold_.scales(); i++)
     filters[static_cast<size_t>(i)] =
         static_cast<float>(filters[static_cast<size_t>(i)] * scale[static_cast<size_t>(i / row)]);

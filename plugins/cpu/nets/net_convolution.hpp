@@ -25,6 +25,9 @@ class NetWeights {
   void write(const pg_launch& launch, void* weight, void* bias);
 
  private:
+  void read_filters(const pg_launch& launch, float* filters) const;
+
+  uint32_t dtype_;  // of the weight
   int64_t channels_;
   bool has_weight_, has_bias_;
   ConvOperand operand_;

@@ -15,8 +15,9 @@ uint32_t constant_vector(const Region& region, const pg_node& node, uint32_t inp
   const uint32_t v = input < node.input_count ? node.inputs[input] : PG_VALUE_NONE;
   if (v == PG_VALUE_NONE) return v;
   const pg_tensor& t = region.value(v);
-  if (!region.constant(v) || dtype_of(t) != PG_F32 || t.rank != 1 || t.shape[0] != length)
-    fail_support("a parameter changes");
+  const uint32_t dtype = dtype_of(t);
+  const bool floats = dtype == PG_F32 || dtype == PG_BF16 || dtype == PG_F16;
+  if (!region.constant(v) || !floats || t.rank != 1 || t.shape[0] != length) fail_support("a parameter changes");
   return v;
 }
 
@@ -34,11 +35,20 @@ NetFold::NetFold(const Region& piece, const std::vector<uint32_t>& positions, in
     : channels_(channels) {
   auto vector = [&](uint32_t v) -> Vector {
     if (v == PG_VALUE_NONE) return {};
-    return {true, positions[v], piece.value(v).stride[0]};
+    return {true, positions[v], piece.value(v).stride[0], dtype_of(piece.value(v))};
   };
   bias_ = vector(bias);
   for (const NetNorm& n : norms)
     norms_.push_back({vector(n.weight), vector(n.bias), vector(n.mean), vector(n.var), n.eps});
+}
+
+double NetFold::Vector::at(const pg_launch& launch, int64_t i, double absent) const {
+  if (!present) return absent;
+  switch (dtype) {
+    case PG_BF16: return load<BFloat16>(pg::input<const BFloat16>(launch, input)[i * stride]);
+    case PG_F16: return load<Half>(pg::input<const Half>(launch, input)[i * stride]);
+    default: return pg::input<const float>(launch, input)[i * stride];
+  }
 }
 
 void NetFold::read(const pg_launch& launch, std::vector<double>& scale, std::vector<double>& shift) const {

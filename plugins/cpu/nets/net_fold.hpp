@@ -10,7 +10,7 @@ namespace pg::cpu {
 std::vector<uint32_t> launch_positions(const Region& piece);
 
 // A vector that stays, of a frozen region: its value, or PG_VALUE_NONE where it is absent. Refuses one that changes, or
-// that is not of `length` numbers of float32.
+// that is not of `length` floats.
 uint32_t constant_vector(const Region& region, const pg_node& node, uint32_t input, int64_t length);
 // A batch norm with running statistics of so many channels. Refuses one that is none.
 NetNorm read_net_norm(const Region& region, const pg_node& node, const KernelCall& call, int64_t channels);
@@ -29,9 +29,8 @@ class NetFold {
     bool present = false;
     uint32_t input = 0;
     int64_t stride = 0;
-    double at(const pg_launch& launch, int64_t i, double absent) const {
-      return present ? static_cast<double>(pg::input<const float>(launch, input)[i * stride]) : absent;
-    }
+    uint32_t dtype = PG_F32;
+    double at(const pg_launch& launch, int64_t i, double absent) const;
   };
   struct Norm {
     Vector weight, bias, mean, var;

@@ -37,8 +37,7 @@ void NetKernel::launch(const pg_launch& launch) {
     if (work.copy) {
       work.copy->run(addresses[0], addresses[1], scratchpad);
     } else if (work.scale) {
-      work.scale->run(static_cast<const float*>(addresses[0]), static_cast<const float*>(addresses[1]),
-                      static_cast<float*>(addresses[2]));
+      work.scale->run(addresses[0], addresses[1], addresses[2]);
     } else {
       addresses.push_back(scratchpad);
       work.step.run(addresses);

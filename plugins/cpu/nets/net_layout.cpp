@@ -3,20 +3,20 @@
 
 namespace pg::cpu {
 
-onednn::Desc in_order(const onednn::Dims& dims, NetOrder order) {
+onednn::Desc in_order(const onednn::Dims& dims, NetOrder order, onednn::DataType type) {
   using onednn::Tag;
   constexpr Tag kTags[][3] = {{Tag::abc, Tag::abcd, Tag::abcde},
                               {Tag::acb, Tag::acdb, Tag::acdeb},
                               {Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b},
                               {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b}};
-  return {dims, onednn::DataType::f32, kTags[static_cast<size_t>(order)][dims.size() - 3]};
+  return {dims, type, kTags[static_cast<size_t>(order)][dims.size() - 3]};
 }
 
 std::optional<NetLayout> NetLayout::of(const onednn::Desc& desc) {
   const onednn::Dims dims = desc.dims();
   if (dims.size() < 3 || dims.size() > 5) return std::nullopt;
   for (NetOrder order : {NetOrder::kRows, NetOrder::kPixels, NetOrder::kEights, NetOrder::kSixteens}) {
-    if (desc != in_order(dims, order)) continue;
+    if (desc != in_order(dims, order, desc.data_type())) continue;
     const int64_t block = order == NetOrder::kRows     ? 1
                           : order == NetOrder::kPixels ? dims[1]
                           : order == NetOrder::kEights ? 8

@@ -11,9 +11,9 @@ namespace pg::cpu {
 // Rows, pixels (channels last), or blocks of channels.
 enum class NetOrder { kRows, kPixels, kEights, kSixteens };
 
-onednn::Desc in_order(const onednn::Dims& dims, NetOrder order);
+onednn::Desc in_order(const onednn::Dims& dims, NetOrder order, onednn::DataType type);
 
-// Float32 [n, c, ...] as images of blocks of channels: element (i, channel, place) lies at
+// [n, c, ...] as images of blocks of channels: element (i, channel, place) lies at
 // ((i * blocks + channel / block) * plane + place) * block + channel % block. Channels that fill no block are 0.
 struct NetLayout {
   NetOrder order;

@@ -12,9 +12,12 @@ namespace {
 
 bool begins_with(const char* name, const char* part) { return std::strncmp(name, part, std::strlen(part)) == 0; }
 
-// A tensor that nets compute with: float32 [n, c, ...], without gaps.
-void need_image(const pg_tensor& t) {
-  if (dtype_of(t) != PG_F32 || t.rank < 3 || t.rank > 5 || element_count(t) == 0) fail_support("no image of float32");
+// Which net an image of that dtype is in.
+uint8_t number_of(uint32_t dtype) { return dtype == PG_F32 ? 1 : dtype == PG_BF16 ? 2 : 3; }
+
+// A tensor that nets compute with: [n, c, ...], without gaps.
+void need_image(const pg_tensor& t, uint32_t dtype) {
+  if (dtype_of(t) != dtype || t.rank < 3 || t.rank > 5 || element_count(t) == 0) fail_support("no image of floats");
   const ConvOperand o(t);
   if (!o.dense() && !o.channels_last()) fail_support("it has gaps");
 }
@@ -46,7 +49,7 @@ void read_convolution_step(const Region& region, const pg_node& node, const Kern
   step.kind = NetKind::kConvolution;
   step.shape = read_convolution(call);
   step.weight = node.inputs[1];
-  if (!region.constant(step.weight) || dtype_of(call.in(1)) != PG_F32) fail_support("a weight changes");
+  if (!region.constant(step.weight) || dtype_of(call.in(1)) != step.dtype) fail_support("a weight changes");
   step.bias = constant_vector(region, node, 2, step.shape.o);
   if (step.shape.relu) step.posts.push_back({false, relu()});
 }
@@ -55,7 +58,7 @@ void read_norm(const Region& region, const pg_node& node, const KernelCall& call
   step.kind = NetKind::kConvolution;
   ConvShape& s = step.shape;
   const ConvOperand x(call.in(0));
-  s.kind = ConvKind::kForward, s.dtype = PG_F32;
+  s.kind = ConvKind::kForward, s.dtype = step.dtype;
   s.n = x.shape[0], s.c = s.o = s.groups = x.shape[1];
   s.x = s.y = x;
   read_sizes(call.in(0), s.in), read_sizes(call.in(0), s.out);
@@ -104,7 +107,7 @@ bool is_of_channels(const pg_tensor& t, const pg_tensor& x) {
 void read_product(const pg_node& node, const KernelCall& call, NetStep& step) {
   step.kind = NetKind::kScale;
   if (!call.has(1)) fail_support("a number is a factor");
-  need_image(call.in(1));
+  need_image(call.in(1), step.dtype);
   const bool turned = !same_shape(call.in(0), call.out(0));
   const pg_tensor &x = call.in(turned ? 1 : 0), &factor = call.in(turned ? 0 : 1);
   if (!same_shape(x, call.out(0)) || !is_of_channels(factor, x)) fail_support("factors are not of channels");
@@ -115,12 +118,16 @@ void read_join(const pg_node& node, const KernelCall& call, NetStep& step) {
   step.kind = NetKind::kJoin;
   if (call.axis("axis", call.out(0).rank) != 1) fail_support("joined along another axis than channels");
   for (uint32_t i = 1; i < node.input_count; i++) {
-    need_image(call.in(i));
+    need_image(call.in(i), step.dtype);
     step.parts.push_back(node.inputs[i]);
   }
 }
 
 }  // namespace
+
+onednn::DataType net_type(uint32_t dtype) {
+  return dtype == PG_BF16 && onednn::computes(PG_BF16) ? onednn::DataType::bf16 : onednn::DataType::f32;
+}
 
 bool has_convolution(const Region& piece) {
   for (uint32_t n = 0; n < piece.node_count(); n++)
@@ -137,8 +144,10 @@ NetStep read_net_step(const Region& region, uint32_t n) {
   if (!call.has(0) || !call.has_output(0)) fail_support("nothing to compute");
   for (uint32_t i = 1; i < node.output_count; i++)
     if (node.outputs[i] != PG_VALUE_NONE) fail_support("a second result is wanted");
-  need_image(call.in(0)), need_image(call.out(0));
   NetStep step;
+  step.dtype = dtype_of(call.in(0));
+  if (step.dtype != PG_F32 && step.dtype != PG_BF16 && step.dtype != PG_F16) fail_support("no floats of nets");
+  need_image(call.in(0), step.dtype), need_image(call.out(0), step.dtype);
   step.x = node.inputs[0], step.y = node.outputs[0];
   auto is_of_axes = [&](const char* stem, const char* tail) {
     for (const char* axes : {"1d", "2d", "3d"})
@@ -154,7 +163,7 @@ NetStep read_net_step(const Region& region, uint32_t n) {
   } else if (call.is("add")) {
     step.kind = NetKind::kSum;
     if (!call.has(1)) fail_support("a number is added");
-    need_image(call.in(1));
+    need_image(call.in(1), step.dtype);
     if (!same_shape(call.in(0), call.in(1))) fail_support("operands of two shapes");
     step.other = node.inputs[1];
   } else if (call.is("mul")) {
@@ -183,7 +192,7 @@ std::vector<uint8_t> find_net_nodes(const Region& region) {
       } else if (!follows) {
         continue;
       }
-      found[n] = 1;
+      found[n] = number_of(step.dtype);
       made[step.y] = 1;
     } catch (const std::exception&) {
       continue;

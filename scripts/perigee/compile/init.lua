@@ -14,7 +14,7 @@ local Compiled = {}
 
 local read = native.signature("compile", {
   { "fn", "function", required = true, doc = "what a call runs; its tensors live as in pg.scope" },
-  { "amp", "any", doc = "a dtype: calls run under pg.amp.autocast with it" },
+  { "amp", "string", type = '"bfloat16"|"float16"', doc = "a dtype: calls run under pg.amp.autocast with it" },
   { "fuse", "boolean", default = true, doc = "whether operators may be joined into one kernel where a plugin can" },
   { "capture", "boolean", default = true, doc = "whether a plan is launched as one where its device can" },
   { "frozen", "boolean", default = false,
@@ -38,9 +38,6 @@ local read = native.signature("compile", {
 ---@return perigee.Compiled
 local function compile(...)
   local o = read(...)
-  if o.amp and type(o.amp) ~= "string" then
-    native.raise("invalid_argument", "compile", "amp must be a dtype's name, got " .. native.describe(o.amp))
-  end
   local fn, inner = o.fn, o.fn
   if o.amp then
     inner = function(...) return pg.amp.autocast({ dtype = o.amp }, fn, ...) end

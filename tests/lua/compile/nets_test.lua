@@ -5,56 +5,19 @@
 local pg = require "perigee"
 local nn = pg.nn
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+local netted = require "netted"
+local begin, difference, eager, net_of, stir = netted.begin, netted.difference, netted.eager, netted.net_of, netted.stir
+
 -- Of the largest element of the result.
 local TOLERANCE = 1e-5
-
-local function difference(a, b)
-  local scale = math.max(b:abs():max():item(), 1e-30)
-  return (a:to { dtype = "float64" } - b:to { dtype = "float64" }):abs():max():item() / scale
-end
 
 local function close(t, a, b, what)
   t.equal(a.shape, b.shape, what)
   t.equal(a.dtype, b.dtype, what)
   local far = difference(a, b)
   t.ok(far <= TOLERANCE, ("%s: differs by %g of the largest element"):format(what or "", far))
-end
-
--- What explain() says of layouts: batch norms, activations and sums that are in convolutions, and copies.
-local function net_of(f)
-  local net = {}
-  for _, r in ipairs(f:stats().regions) do
-    local norms, functions, sums, copies = r.about:match(
-      "^(%d+) batch norms in weights, (%d+) activations and (%d+) sums in convolutions, (%d+) copies between layouts$")
-    if norms and r.joined then
-      net[#net + 1] = { norms = tonumber(norms), functions = tonumber(functions), sums = tonumber(sums),
-                        copies = tonumber(copies), nodes = r.nodes }
-    end
-  end
-  return net
-end
-
--- Nets are the processor's, and depend on what its library has kernels for.
-local function begin(t)
-  t.uncompiled()
-  if pg.device() ~= "cpu" then t.skip "nets are of the processor" end
-end
-
--- Statistics and scales as training leaves them.
-local function stir(model)
-  for name, p in pairs(model:state()) do
-    pg.no_grad(function()
-      if name:find "running_var" then p:copy_(pg.rand(p.shape) + 0.5)
-      elseif name:find "running_mean" then p:copy_(pg.randn(p.shape) * 0.3)
-      elseif #p.shape == 1 and name:find "weight" then p:copy_(pg.rand(p.shape) + 0.5)
-      elseif #p.shape == 1 and name:find "bias" then p:copy_(pg.randn(p.shape) * 0.3) end
-    end)
-  end
-  return model:eval()
-end
-
-local function eager(fn, ...)
-  return pg.no_grad(function(...) return fn(...) end, ...)
 end
 
 -- fn, frozen, against fn, for some arguments each; answers the frozen function.

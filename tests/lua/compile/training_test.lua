@@ -379,6 +379,7 @@ end)
 test("mistakes", function(t)
   t.raises(function() pg.compile() end, "fn")
   t.raises(function() pg.compile(function() end, { amp = 3 }) end, "amp")
+  t.equal(pg.compile(function(x) return x + 1 end, {})(pg.ones { 2 }), { 2, 2 })
   t.ok(pg.compile(function() end):explain():find "0 calls")
 end)
 
