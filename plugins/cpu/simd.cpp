@@ -2,6 +2,7 @@
 // Chooses the instruction set.
 #include "simd.hpp"
 
+#include "attention_pass.hpp"
 #include "lstm_piece.hpp"
 #include "narrow_conv.hpp"
 
@@ -16,6 +17,7 @@ namespace cpu {
 const Simd* simd = nullptr;
 NarrowConvLoop narrow_conv;
 LstmLoops lstm_loops;
+PairedAttention paired_attention;
 
 #if defined(__x86_64__)
 namespace avx2 {
@@ -28,6 +30,9 @@ const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
 LstmLoops make_lstm();
 }  // namespace avx512
+namespace avx512_bf16 {
+PairedAttention make_paired_attention();
+}
 
 // clang++ 14's __builtin_cpu_supports does not know it.
 bool has_f16c() {
@@ -52,6 +57,8 @@ const char* choose_simd() {
   simd = large ? avx512::make_table() : avx2::make_table();
   narrow_conv = large ? avx512::make_narrow_conv() : avx2::make_narrow_conv();
   lstm_loops = large ? avx512::make_lstm() : avx2::make_lstm();
+  if (large && wanted == nullptr && __builtin_cpu_supports("avx512bf16"))
+    paired_attention = avx512_bf16::make_paired_attention();
   return nullptr;
 }
 #else

@@ -74,6 +74,7 @@ class Attention : public pg::Kernel {
     keys_ = tk.shape[rank_ - 2], value_width_ = tv.shape[rank_ - 1];
     q_ = Rows(tq, rank_), k_ = Rows(tk, rank_), v_ = Rows(tv, rank_);
     wide_ = q_.storage == sF64;
+    paired_ = q_.storage == sBF16 && paired_attention.forward != nullptr;
     type_ = wide_ ? sF64 : sF32;
     bytes_ = wide_ ? 8 : 4;
     causal_ = call.attr<bool>("is_causal");
@@ -171,12 +172,41 @@ class Attention : public pg::Kernel {
         multiply(reinterpret_cast<float*>(to), columns, static_cast<float>(scale));
     }
   }
+  // The same without a factor, of bfloat16 as it is.
+  void load_narrow(const pg_launch& launch, uint32_t input, const Rows& rows, int64_t h, int64_t count, int64_t columns,
+                   int64_t padded, void* target) const {
+    auto* from = pg::input<const uint16_t>(launch, input);
+    if (from == nullptr) return;
+    from += rows.head(h, rank_, shape_);
+    auto* to = static_cast<uint16_t*>(target);
+    for (int64_t i = 0; i < count; i++, from += rows.row, to += padded) {
+      if (rows.column == 1)
+        for (int64_t j = 0; j < columns; j++) to[j] = from[j];
+      else
+        for (int64_t j = 0; j < columns; j++) to[j] = from[j * rows.column];
+      for (int64_t j = columns; j < padded; j++) to[j] = 0;
+    }
+  }
   // All keys of head h, up to whole blocks.
   void load_keys(const pg_launch& launch, uint32_t input, const Rows& rows, int64_t h, int64_t columns, int64_t padded,
                  void* target) const {
     load(launch, input, rows, h, 0, keys_, columns, padded, 1, target);
     std::memset(static_cast<char*>(target) + keys_ * padded * bytes_, 0,
                 static_cast<size_t>((padded_keys() - keys_) * padded * bytes_));
+  }
+  void load_narrow_keys(const pg_launch& launch, uint32_t input, const Rows& rows, int64_t h, int64_t columns,
+                        int64_t padded, void* target) const {
+    load_narrow(launch, input, rows, h, keys_, columns, padded, target);
+    std::memset(static_cast<uint16_t*>(target) + keys_ * padded, 0,
+                static_cast<size_t>((padded_keys() - keys_) * padded) * sizeof(uint16_t));
+  }
+  // The same of rows of bfloat16, by words of two.
+  void turn_narrow(const void* rows, int64_t padded, int64_t columns, void* target) const {
+    const int64_t words = (columns + 1) / 2;
+    for (int64_t key = 0; key < keys_; key += kAttentionKeys) {
+      simd->turn_block[0](static_cast<const uint16_t*>(rows) + key * padded, padded / 2,
+                          std::min(kAttentionKeys, keys_ - key), words, static_cast<uint32_t*>(target) + key * words);
+    }
   }
   // Dense rows of `padded` elements in blocks of keys, each turned: [columns][kAttentionKeys].
   void turn(const void* rows, int64_t padded, int64_t columns, void* target) const {
@@ -205,6 +235,7 @@ class Attention : public pg::Kernel {
   uint32_t first_, rank_ = 0;
   int64_t shape_[PG_MAX_RANK], heads_ = 1, queries_ = 0, keys_ = 0, width_ = 0, value_width_ = 0;
   bool wide_ = false, causal_ = false;
+  bool paired_ = false;  // by products of pairs
   Storage type_ = sF32;
   int64_t bytes_ = 4;
   Rows q_, k_, v_;

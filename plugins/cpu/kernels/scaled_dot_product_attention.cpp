@@ -20,10 +20,7 @@ class Forward final : public Attention {
       Buffers b(*this, scratch);
       for (int64_t task = begin; task < end; task++) {
         int64_t h = task / chunks_, row = task % chunks_ * kChunk;
-        if (task == begin || row == 0) {
-          load_keys(launch, 1, k_, h, width_, q_row(), b.k), turn(b.k, q_row(), width_, b.kt);
-          load_keys(launch, 2, v_, h, value_width_, v_row(), b.v);
-        }
+        if (task == begin || row == 0) fill(launch, b, h);
         run(launch, for_head(all, h), b, h, row, std::min(queries_, row + kChunk));
       }
     });
@@ -37,7 +34,7 @@ class Forward final : public Attention {
           q(pieces.take(f.queries_ * f.q_row())),
           out(pieces.take(f.queries_ * f.v_row())),
           lse(pieces.take(f.queries_)),
-          k(pieces.take(f.padded_keys() * f.q_row())),
+          k(pieces.take(f.padded_keys() * std::max(f.q_row(), f.v_row()))),
           v(pieces.take(f.padded_keys() * f.v_row())),
           kt(pieces.take(f.padded_keys() * f.width_)),
           scratch(pieces.take(attention_scratch(f.value_width_))) {}
@@ -45,12 +42,25 @@ class Forward final : public Attention {
     char *q, *out, *lse, *k, *v, *kt, *scratch;
   };
 
+  void fill(const pg_launch& launch, const Buffers& b, int64_t h) const {
+    if (!paired_) {
+      load_keys(launch, 1, k_, h, width_, q_row(), b.k), turn(b.k, q_row(), width_, b.kt);
+      load_keys(launch, 2, v_, h, value_width_, v_row(), b.v);
+      return;
+    }
+    load_narrow_keys(launch, 1, k_, h, width_, q_row(), b.k), turn_narrow(b.k, q_row(), width_, b.kt);
+    load_narrow_keys(launch, 2, v_, h, value_width_, v_row(), b.k);  // rows, which are not needed longer
+    paired_attention.pair_rows(b.k, padded_keys(), v_row(), b.v);
+    load_narrow(launch, 0, q_, h, queries_, width_, q_row(), b.q);
+  }
+
   void run(const pg_launch& launch, AttentionPass p, const Buffers& b, int64_t h, int64_t begin, int64_t end) const {
-    load(launch, 0, q_, h, begin, end, width_, q_row(), scale(launch), b.q + begin * q_row() * bytes_);
+    if (!paired_) load(launch, 0, q_, h, begin, end, width_, q_row(), scale(launch), b.q + begin * q_row() * bytes_);
+    p.scale = scale(launch);
     p.q = b.q, p.kt = b.kt, p.v = b.v, p.scratch = b.scratch;
     p.query_begin = begin, p.query_end = end;
     p.out = b.out, p.lse = has_lse_ ? pg::output<char>(launch, 1) + h * queries_ * bytes_ : b.lse;
-    simd->attention[wide_ ? 1 : 0](p);
+    paired_ ? paired_attention.forward(p) : simd->attention[wide_ ? 1 : 0](p);
     if (value_width_ > 0)
       save(b.out + begin * v_row() * bytes_, v_row(), end - begin, value_width_, h * queries_ + begin, 1,
            pg::output(launch, 0));
@@ -84,6 +94,7 @@ class Backward final : public Attention {
         AttentionPass p = for_head(all, h);
         p.q = b.q, p.k = b.k, p.kt = b.kt, p.vt = b.vt, p.dout = b.dout, p.scratch = b.scratch;
         p.lse = b.lse, p.delta = b.delta;
+        p.scale = scale(launch), p.q_pairs = b.q_pairs, p.dout_pairs = b.dout_pairs;
         bool queries = query_chunks_ == 0 || part < query_chunks_, keys = part >= query_chunks_;
         int64_t at = (keys ? part - query_chunks_ : part) * chunk_;
         if (query_chunks_ > 0 && queries) p.query_begin = at, p.query_end = std::min(queries_, at + chunk_);
@@ -112,17 +123,29 @@ class Backward final : public Attention {
           dv(pieces.take(f.padded_keys() * f.v_row())),
           kt(pieces.take(f.padded_keys() * f.width_)),
           vt(pieces.take(f.padded_keys() * f.value_width_)),
+          q_pairs(pieces.take(f.paired_ ? (f.queries_ + 1) / 2 * f.q_row() : 0)),
+          dout_pairs(pieces.take(f.paired_ ? (f.queries_ + 1) / 2 * f.v_row() : 0)),
           scratch(pieces.take(attention_scratch(f.value_width_))) {}
     Pieces pieces;
-    char *q, *dq, *dout, *lse, *delta, *k, *dk, *v, *dv, *kt, *vt, *scratch;
+    char *q, *dq, *dout, *lse, *delta, *k, *dk, *v, *dv, *kt, *vt, *q_pairs, *dout_pairs, *scratch;
   };
 
   void fill(const pg_launch& launch, const Buffers& b, int64_t h) const {
+    load_statistic(launch, 6, lse_, h, b.lse), load_statistic(launch, 7, delta_, h, b.delta);
+    if (paired_) return fill_pairs(launch, b, h);
     load(launch, 0, dout_, h, 0, queries_, value_width_, v_row(), 1, b.dout);
     load(launch, 1, q_, h, 0, queries_, width_, q_row(), scale(launch), b.q);
     load_keys(launch, 2, k_, h, width_, q_row(), b.k), turn(b.k, q_row(), width_, b.kt);
     load_keys(launch, 3, v_, h, value_width_, v_row(), b.v), turn(b.v, v_row(), value_width_, b.vt);
-    load_statistic(launch, 6, lse_, h, b.lse), load_statistic(launch, 7, delta_, h, b.delta);
+  }
+  void fill_pairs(const pg_launch& launch, const Buffers& b, int64_t h) const {
+    load_narrow(launch, 0, dout_, h, queries_, value_width_, v_row(), b.dout);
+    load_narrow(launch, 1, q_, h, queries_, width_, q_row(), b.q);
+    paired_attention.pair_rows(b.dout, queries_, v_row(), b.dout_pairs);
+    paired_attention.pair_rows(b.q, queries_, q_row(), b.q_pairs);
+    load_narrow_keys(launch, 3, v_, h, value_width_, v_row(), b.v), turn_narrow(b.v, v_row(), value_width_, b.vt);
+    load_narrow_keys(launch, 2, k_, h, width_, q_row(), b.dk);  // rows, where nothing is added up yet
+    turn_narrow(b.dk, q_row(), width_, b.kt), paired_attention.pair_rows(b.dk, padded_keys(), q_row(), b.k);
   }
 
   // [heads][queries] as rows of one element.
@@ -148,7 +171,7 @@ class Backward final : public Attention {
     };
     clear(p.dq, p.query_begin, p.query_end, q_row());
     clear(p.dk, p.key_begin, p.key_end, q_row()), clear(p.dv, p.key_begin, p.key_end, v_row());
-    simd->attention_grad[wide_ ? 1 : 0](p);
+    paired_ ? paired_attention.backward(p) : simd->attention_grad[wide_ ? 1 : 0](p);
     auto write = [&](uint32_t i, void* rows, int64_t begin, int64_t end, int64_t row, int64_t columns, int64_t count,
                      double factor) {
       if (rows == nullptr || i >= outputs_ || columns * (end - begin) == 0) return;
@@ -156,7 +179,7 @@ class Backward final : public Attention {
            pg::output(launch, i));
     };
     write(0, p.dq, p.query_begin, p.query_end, q_row(), width_, queries_, scale(launch));
-    write(1, p.dk, p.key_begin, p.key_end, q_row(), width_, keys_, 1);
+    write(1, p.dk, p.key_begin, p.key_end, q_row(), width_, keys_, paired_ ? scale(launch) : 1);
     write(2, p.dv, p.key_begin, p.key_end, v_row(), value_width_, keys_, 1);
   }
 

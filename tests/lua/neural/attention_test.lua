@@ -46,7 +46,7 @@ end)
 -- lengths, at addresses that are not aligned, and alone.
 -- Batch, heads, queries, keys, widths of keys and values.
 local SHAPES = { { 2, 3, 37, 37, 16, 16 }, { 1, 2, 64, 100, 64, 32 }, { 2, 1, 1, 130, 8, 24 }, { 1, 1, 70, 3, 128, 8 },
-                 { 2, 2, 9, 5, 20, 20 } }
+                 { 2, 2, 9, 5, 20, 20 }, { 1, 2, 65, 97, 7, 5 } }
 test("16-bit floats, with their gradients", function(t)
   for _, dtype in ipairs { "float16", "bfloat16" } do
     local allowed = dtype == "float16" and 4e-3 or 3e-2

@@ -82,6 +82,22 @@ struct DivLanes {
 #endif
 }
 
+// What products of T are summed in.
+template <class T>
+struct SumOf {
+  using type = T;
+};
+#if defined(__AVX512BF16__)
+// Two numbers of bfloat16, the first in the lower half: c + a[0] b[0] + a[1] b[1].
+template <>
+struct SumOf<uint32_t> {
+  using type = float;
+};
+[[gnu::always_inline]] inline Vector<float> multiply_add(uint32_t a, Vector<uint32_t> b, Vector<float> c) {
+  return (Vector<float>)_mm512_dpbf16_ps((__m512)c, (__m512bh)_mm512_set1_epi32(static_cast<int>(a)), (__m512bh)b);
+}
+#endif
+
 // A matrix whose element (i, p) lies at data[i * row + p * column].
 template <class T>
 struct Left {
@@ -91,10 +107,10 @@ struct Left {
 
 // c[Rows][Vectors] (+)= a[Rows][begin .. end) b[begin .. end)[Vectors]
 template <class T, int Rows, int Vectors>
-[[gnu::always_inline]] inline void small_tile(int64_t begin, int64_t end, Left<T> a, const T* b, int64_t b_row, T* c,
-                                              int64_t c_row, bool add) {
+[[gnu::always_inline]] inline void small_tile(int64_t begin, int64_t end, Left<T> a, const T* b, int64_t b_row,
+                                              typename SumOf<T>::type* c, int64_t c_row, bool add) {
   constexpr int64_t lanes = kVectorLanes<T>;
-  Vector<T> sum[Rows][Vectors] = {};
+  Vector<typename SumOf<T>::type> sum[Rows][Vectors] = {};
   if (add) {
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; i++) {
@@ -126,7 +142,7 @@ struct Extent {
 };
 
 template <class T, int Rows>
-void small_rows(Extent e, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool add) {
+void small_rows(Extent e, Left<T> a, const T* b, int64_t b_row, typename SumOf<T>::type* c, int64_t c_row, bool add) {
   constexpr int64_t lanes = kVectorLanes<T>;
   int64_t j = 0;
   for (; j + lanes < e.columns; j += 2 * lanes)
@@ -136,15 +152,16 @@ void small_rows(Extent e, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_
 
 // c[m][...] (+)= a[m][...] b. extent(i, rows) says what rows i to i + rows need; columns are rounded up to a vector.
 template <class T, class ExtentOf>
-[[gnu::always_inline]] inline void small_product(int64_t m, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row,
-                                                 bool add, const ExtentOf& extent) {
+[[gnu::always_inline]] inline void small_product(int64_t m, Left<T> a, const T* b, int64_t b_row,
+                                                 typename SumOf<T>::type* c, int64_t c_row, bool add,
+                                                 const ExtentOf& extent) {
   constexpr int kRows = 6;
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) {
     small_rows<T, kRows>(extent(i, kRows), {a.data + i * a.row, a.row, a.column}, b, b_row, c + i * c_row, c_row, add);
   }
   Left<T> rest{a.data + i * a.row, a.row, a.column};
-  T* target = c + i * c_row;
+  auto* target = c + i * c_row;
   switch (m - i) {
     case 5: return small_rows<T, 5>(extent(i, 5), rest, b, b_row, target, c_row, add);
     case 4: return small_rows<T, 4>(extent(i, 4), rest, b, b_row, target, c_row, add);
