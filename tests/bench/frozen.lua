@@ -2,8 +2,8 @@
 -- Inference with few samples: eager, compiled and frozen calls, and with PYTHON (that has PyTorch) its eager calls
 -- (inference_mode) and torch.compile's, and ONNX Runtime and OpenVINO where it has them and onnx: by turns, row by row.
 -- A row has the least microseconds of each, and the median of the rounds' ratios of frozen calls' times to the quickest
--- of the others', with least and most. DTYPE bfloat16: calls under autocast on both sides (PyTorch's also of a model that
--- is bfloat16 itself, whichever is quicker), OpenVINO told to compute in it; ONNX Runtime computes in float32.
+-- of the others', with least and most. DTYPE bfloat16: calls under autocast on both sides (PyTorch's also of a model
+-- that is bfloat16 itself, whichever is quicker), OpenVINO told to compute in it; ONNX Runtime computes in float32.
 --
 --   perigee tests/bench/frozen.lua [ROUNDS [THREADS [PYTHON [DTYPE [ROW ...]]]]]
 
@@ -53,7 +53,8 @@ end
 -- PyTorch's two, ONNX Runtime's and OpenVINO's, of a row.
 local function times_of_others(row)
   if not python then return {} end
-  local pipe = assert(io.popen(("%s %s/frozen_torch.py %d %s %d 2>/dev/null"):format(python, folder, threads, dtype, row)))
+  local command = "%s %s/frozen_torch.py %d %s %d 2>/dev/null"
+  local pipe = assert(io.popen(command:format(python, folder, threads, dtype, row)))
   local found = {}
   for line in pipe:lines() do
     local n, rest = line:match "^(%d+)\t(.*)$"

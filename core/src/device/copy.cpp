@@ -58,6 +58,11 @@ void Device::release(Pinned pinned) {
   if (!state_->closed) state_->free_pinned[pinned_class(pinned.bytes)].push_back(pinned);
 }
 
+Device::Pinned Device::staging(uint64_t bytes) {
+  reclaim_staging(bytes);
+  return pinned(bytes);
+}
+
 // What an upload in flight reads.
 void Device::release(Pinned pinned, Event event) {
   if (pinned.data == nullptr) return;
@@ -122,17 +127,16 @@ void Device::upload_staged(pg_address target, const char* source, uint64_t bytes
   const uint64_t handle = this->stream(stream);
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t piece = std::min(bytes - done, kPiece);
-    reclaim_staging(piece);
-    Pinned staging = pinned(piece);
-    std::memcpy(staging.data, source + done, piece);
+    Pinned memory = staging(piece);
+    std::memcpy(memory.data, source + done, piece);
     pg_error error = pg::make_error();
     auto submitting = lock(stream);
     const uint64_t number = sequence("upload");
     ProfileSpan span;
-    int32_t code = table_->upload(self(), ordinal, target.buffer, target.offset + done, staging.data, piece, handle,
+    int32_t code = table_->upload(self(), ordinal, target.buffer, target.offset + done, memory.data, piece, handle,
                                   number, &error);
     if (code != PG_OK) {
-      release(staging);
+      release(memory);
       fail(code, error, "upload");
     }
     span.done(ProfileKind::launch, "upload", id, piece, nullptr, number);
@@ -141,10 +145,10 @@ void Device::upload_staged(pg_address target, const char* source, uint64_t bytes
       event = record(stream);
     } catch (...) {
       drain();  // nothing else tells when the staging memory is free again
-      release(staging);
+      release(memory);
       throw;
     }
-    release(staging, std::move(event));
+    release(memory, std::move(event));
     done += piece;
   }
 }
@@ -157,7 +161,7 @@ void Device::reclaim_staging(uint64_t wanted) {
     {
       std::lock_guard guard(state_->mutex);
       if (state_->staged.empty()) return;
-      crowded = state_->staged_bytes + wanted > kStagingLimit;
+      crowded = state_->staged_bytes + wanted > std::max(kStagingLimit, 4 * wanted);  // two of large ones may fly
       oldest = std::move(state_->staged.front());
       state_->staged.pop_front();
     }

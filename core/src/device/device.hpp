@@ -100,6 +100,8 @@ class Device : private MemorySource {
     uint64_t bytes = 0;
   };
   Pinned pinned(uint64_t bytes);
+  // The same for what goes up: takes back what uploads have read, and waits for some where much is in flight.
+  Pinned staging(uint64_t bytes);
   void release(Pinned pinned);
   void release(Pinned pinned, Event event);  // when that has passed
   void empty_pinned() noexcept;              // gives back to the plugin what nobody uses

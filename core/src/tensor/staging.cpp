@@ -15,7 +15,7 @@ TensorRef make_staging(Device& target, const MetaRef& meta) {
   if (target.synchronous || meta->bytes == 0 || meta->bytes > kMost) return nullptr;
   auto staging = std::make_unique<HostStaging>();
   try {
-    staging->memory = target.pinned(static_cast<uint64_t>(meta->bytes));
+    staging->memory = target.staging(static_cast<uint64_t>(meta->bytes));
   } catch (const pg::Error& error) {
     if (error.code != PG_E_OUT_OF_MEMORY) throw;
     return nullptr;

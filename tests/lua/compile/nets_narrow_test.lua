@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Convolutional nets of frozen calls in bfloat16 and float16: of models of that dtype, and of float32 under autocast.
--- Between its first convolution and its last step a net rounds less often than eager code, so it must be as near to what
--- float64 computes of the same parameters.
+-- Between its first convolution and its last step a net rounds less often than eager code, so it must be as near to
+-- what float64 computes of the same parameters.
 
 local pg = require "perigee"
 local nn = pg.nn
@@ -13,14 +13,15 @@ local begin, difference, eager, net_of, stir = netted.begin, netted.difference, 
 
 local ROUNDING = { bfloat16 = 2 ^ -8, float16 = 2 ^ -11 }
 
--- model, a table of layers, and fn of it and x: frozen, beside eager code, against float64. Answers the frozen functions.
+-- model, a table of layers, and fn of it and x: frozen, beside eager code, against float64. Answers what is frozen.
 local function check(t, model, fn, shape, what)
   local x, found = pg.randn(shape), {}
   local narrow = {}
   for dtype in pairs(ROUNDING) do
-    narrow[#narrow + 1] = { dtype, "autocast", pg.compile(function(v) return fn(model, v) end,
-                                                          { frozen = true, amp = dtype }),
-                            function(v) return pg.amp.autocast({ device = "cpu", dtype = dtype }, eager, fn, model, v) end }
+    local frozen = pg.compile(function(v) return fn(model, v) end, { frozen = true, amp = dtype })
+    narrow[#narrow + 1] = { dtype, "autocast", frozen, function(v)
+      return pg.amp.autocast({ device = "cpu", dtype = dtype }, eager, fn, model, v)
+    end }
   end
   local exact = eager(function() return fn(model:to { dtype = "float64" }, x:to { dtype = "float64" }) end)
   model:to { dtype = "float32" }
@@ -88,7 +89,7 @@ test("narrow nets: groups, odd channels, sequences, volumes, channels-last", fun
   end, { 2, 3, 10, 11 }, "channels-last")
 end)
 
-test("narrow nets: float32 and bfloat16 in one function; a write to a float32 weight is seen behind its cast", function(t)
+test("narrow nets: float32 and bfloat16 in one function; a write to a weight is seen behind its cast", function(t)
   begin(t)
   local a, b = sequence { nn.Conv2d { 3, 16, 3 }, nn.BatchNorm2d { 16 }, nn.ReLU {} },
     sequence { nn.Conv2d { 16, 16, 3 }, nn.BatchNorm2d { 16 }, nn.ReLU {} }

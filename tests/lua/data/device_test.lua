@@ -98,11 +98,17 @@ test("a batch is made where its device copies from: one upload, whatever its siz
     print(uploads(source:batch(2):cache():prefetch { 3, device = "sim:0" }))
     print(uploads(source:map { function(s) return s end, workers = 2 }:batch(5):prefetch { 3, device = "sim:0" }))
     pg.memory.empty_cache()
+    local function resident() return tonumber(io.open("/proc/self/status"):read "*a":match "VmHWM:%s+(%d+)") / 1024 end
+    local before = resident()
+    for _, b in pg.data.from_index { 160, function(i) return { x = pg.full({ 1500000 }, i) } end }:batch(2)
+      :prefetch { 2, device = "sim:0" }:each() do b.x:free() end
+    print(resident() - before < 640 and "memory that has been read is used again" or resident() - before)
   ]]
   local text, status = process.run(("PERIGEE_SIM_DEVICES=1 PERIGEE_SIM_RACES=1 PERIGEE_SIM_JITTER=500 '%s' '%s'")
     :format(perigee, path))
   os.remove(path)
   t.equal(status, 0, text)
   -- Numbers go up by themselves: one upload a batch more. What is kept is staged, in three pieces.
-  t.equal(text, "14: 9 21 33 45 57 69 81\n" .. "28: 9 21 33 45 57 69 81\n" .. "6: 45 120 150\n")
+  t.equal(text, "14: 9 21 33 45 57 69 81\n28: 9 21 33 45 57 69 81\n6: 45 120 150\n" ..
+                "memory that has been read is used again\n")
 end)
