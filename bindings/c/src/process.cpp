@@ -307,11 +307,9 @@ int32_t pgc_reset_peak(int32_t id) {
 int32_t pgc_empty_cache(int32_t id) {
   return run("empty_cache", [&] {
     release_kept();
-    for (Device* d : devices()) {
-      if (id >= 0 && d->id != id) continue;
-      d->allocator.empty_cache();
-      d->empty_pinned();
-    }
+    auto empty = [](Device& d) { d.allocator.empty_cache(), d.empty_pinned(); };
+    if (id >= 0) return empty(device(id));
+    for (Device* d : devices()) empty(*d);
   });
 }
 uint64_t pgc_live_bytes(void) { return live_bytes(); }
