@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What tests of convolutional nets of frozen calls share.
+-- What tests of nets of frozen calls share.
 
 local pg = require "perigee"
 
@@ -23,6 +23,17 @@ function netted.net_of(f)
     end
   end
   return net
+end
+
+-- What explain() says of linear layers: norms in each one's weights, and activations.
+function netted.layers_of(f)
+  local layers = {}
+  for _, r in ipairs(f:stats().regions) do
+    local norms, functions =
+      r.about:match "^(%d+) batch norms in a linear layer's weights, (%d+) activations in its product$"
+    if norms and r.joined then layers[#layers + 1] = { tonumber(norms), tonumber(functions) } end
+  end
+  return layers
 end
 
 -- Nets are the processor's, and depend on what its library has kernels for.

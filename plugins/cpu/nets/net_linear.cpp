@@ -20,6 +20,7 @@ bool is_norm(const char* name) {
 // The nodes of one, as far as they have been read.
 struct LinearNet {
   ProductShape shape;
+  uint32_t dtype;
   uint32_t x, weight, bias, y;
   std::vector<NetNorm> norms;
 };
@@ -31,9 +32,11 @@ LinearNet read_linear_layer(const Region& region, uint32_t n) {
   if (!call.is("linear")) fail_support("no linear layer");
   const pg_node& node = region.node(n);
   const pg_tensor &weight = call.in(1), &y = call.out(0);
-  if (dtype_of(y) != PG_F32 || y.rank != 2 || !is_dense(y) || element_count(y) == 0 || weight.shape[1] == 0)
-    fail_support("no rows of float32");
-  LinearNet net{read_linear(call), node.inputs[0], node.inputs[1], PG_VALUE_NONE, node.outputs[0], {}};
+  const uint32_t dtype = dtype_of(y);
+  const bool floats = dtype == PG_F32 || dtype == PG_BF16 || dtype == PG_F16;
+  if (!floats || y.rank != 2 || !is_dense(y) || element_count(y) == 0 || weight.shape[1] == 0)
+    fail_support("no rows of floats");
+  LinearNet net{read_linear(call), dtype, node.inputs[0], node.inputs[1], PG_VALUE_NONE, node.outputs[0], {}};
   if (!region.constant(net.weight)) fail_support("a weight changes");
   net.bias = constant_vector(region, node, 2, weight.shape[0]);
   return net;
@@ -48,7 +51,7 @@ bool goes_on(const Region& region, uint32_t n, LinearNet& net) {
   Region::Call described;
   region.describe(n, described);
   const KernelCall call(&described.call);
-  if (!is_dense(call.out(0)) || dtype_of(call.out(0)) != PG_F32) return false;
+  if (!is_dense(call.out(0)) || dtype_of(call.out(0)) != net.dtype) return false;
   if (is_norm(node.op->name)) {
     try {
       net.norms.push_back(read_net_norm(region, node, call, net.shape.n));
@@ -79,14 +82,15 @@ class LinearNetKernel final : public DescribedKernel {
     s.b = {1, s.k};  // the folded weight [n, k], row-major
     s.bias = true, s.bias_stride = 1;
     product_ = make_product(s, true);
-    result_bytes_ = static_cast<uint64_t>(s.m * s.n) * sizeof(float);
+    element_ = static_cast<uint64_t>(dtype_bytes(net_.dtype));
+    result_bytes_ = static_cast<uint64_t>(s.m * s.n) * element_;
     if (piece.raw->overwrites[0] == 0) result_bytes_ = 0;
     Scratch workspace;
     workspace.take(result_bytes_);
     workspace.take(product_->workspace());
     plan.workspace = workspace.bytes();
     packs_ = product_->packed_bytes() > 0;
-    weight_bytes_ = packs_ ? product_->packed_bytes() : static_cast<uint64_t>(s.n * s.k) * sizeof(float);
+    weight_bytes_ = packs_ ? product_->packed_bytes() : static_cast<uint64_t>(s.n * s.k) * element_;
     Scratch scratch;
     place(scratch);
     plan.pack_bytes[0] = scratch.bytes();
@@ -95,21 +99,13 @@ class LinearNetKernel final : public DescribedKernel {
   }
 
   void pack(uint32_t, const pg_launch& launch, pg_address target) override {
-    const ProductShape& s = net_.shape;
     Scratch scratch(host_pointer(target));
     const Packed packed = place(scratch);
-    std::vector<double> scale, shift;
-    fold_.read(launch, scale, shift);
-    std::vector<float> room(packs_ ? static_cast<size_t>(s.n * s.k) : 0);
-    float* folded = packs_ ? room.data() : static_cast<float*>(packed.weight);
-    const auto* weight = pg::input<const float>(launch, positions_[net_.weight]);
-    for (int64_t j = 0; j < s.n; j++) {
-      const double by = scale[static_cast<size_t>(j)];
-      for (int64_t p = 0; p < s.k; p++)
-        folded[j * s.k + p] = static_cast<float>(weight[j * weight_row_ + p * weight_column_] * by);
-      packed.bias[j] = static_cast<float>(shift[static_cast<size_t>(j)]);
+    switch (net_.dtype) {
+      case PG_BF16: return fold<BFloat16>(launch, packed);
+      case PG_F16: return fold<Half>(launch, packed);
+      default: return fold<float>(launch, packed);
     }
-    if (packs_) product_->pack(folded, packed.weight);
   }
 
   void launch(const pg_launch& launch) override {
@@ -130,12 +126,28 @@ class LinearNetKernel final : public DescribedKernel {
 
  private:
   struct Packed {
-    void* weight;
-    float* bias;
+    void *weight, *bias;
   };
+  template <class T>
+  void fold(const pg_launch& launch, const Packed& packed) {
+    const ProductShape& s = net_.shape;
+    std::vector<double> scale, shift;
+    fold_.read(launch, scale, shift);
+    std::vector<T> room(packs_ ? static_cast<size_t>(s.n * s.k) : 0);
+    T* folded = packs_ ? room.data() : static_cast<T*>(packed.weight);
+    const auto* weight = pg::input<const T>(launch, positions_[net_.weight]);
+    for (int64_t j = 0; j < s.n; j++) {
+      const double by = scale[static_cast<size_t>(j)];
+      for (int64_t p = 0; p < s.k; p++)
+        folded[j * s.k + p] =
+            store<T>(static_cast<float>(load<T>(weight[j * weight_row_ + p * weight_column_]) * by));
+      static_cast<T*>(packed.bias)[j] = store<T>(static_cast<float>(shift[static_cast<size_t>(j)]));
+    }
+    if (packs_) product_->pack(folded, packed.weight);
+  }
   Packed place(Scratch& scratch) const {
     void* weight = scratch.take(weight_bytes_);
-    return {weight, static_cast<float*>(scratch.take(static_cast<uint64_t>(net_.shape.n) * sizeof(float)))};
+    return {weight, scratch.take(static_cast<uint64_t>(net_.shape.n) * element_)};
   }
 
   LinearNet net_;
@@ -143,7 +155,7 @@ class LinearNetKernel final : public DescribedKernel {
   NetFold fold_;
   std::unique_ptr<Product> product_;
   int64_t weight_row_ = 0, weight_column_ = 0;
-  uint64_t weight_bytes_ = 0, result_bytes_ = 0;  // of a result aside, where it may have to lie over x
+  uint64_t element_ = 0, weight_bytes_ = 0, result_bytes_ = 0;  // of a result aside, where it may have to lie over x
   bool packs_ = false;                            // the weight lies in the product's own layout
   std::string description_;
 };

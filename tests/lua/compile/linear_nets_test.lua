@@ -5,52 +5,20 @@
 local pg = require "perigee"
 local nn = pg.nn
 
+local tests = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or ".") .. "/../.."
+package.path = tests .. "/?.lua;" .. package.path
+local netted = require "netted"
+local begin, difference, eager, stir = netted.begin, netted.difference, netted.eager, netted.stir
+local layers_of = netted.layers_of
+
 -- Of the largest element of the result.
 local TOLERANCE = 1e-5
-
-local function difference(a, b)
-  local scale = math.max(b:abs():max():item(), 1e-30)
-  return (a:to { dtype = "float64" } - b:to { dtype = "float64" }):abs():max():item() / scale
-end
 
 local function close(t, a, b, what)
   t.equal(a.shape, b.shape, what)
   t.equal(a.dtype, b.dtype, what)
   local far = difference(a, b)
   t.ok(far <= TOLERANCE, ("%s: differs by %g of the largest element"):format(what or "", far))
-end
-
--- What explain() says of linear layers: norms in each one's weights, and activations.
-local function layers_of(f)
-  local layers = {}
-  for _, r in ipairs(f:stats().regions) do
-    local norms, functions =
-      r.about:match "^(%d+) batch norms in a linear layer's weights, (%d+) activations in its product$"
-    if norms and r.joined then layers[#layers + 1] = { tonumber(norms), tonumber(functions) } end
-  end
-  return layers
-end
-
-local function begin(t)
-  t.uncompiled()
-  if pg.device() ~= "cpu" then t.skip "of the processor's compiler" end
-end
-
--- Statistics and scales as training leaves them.
-local function stir(model)
-  for name, p in pairs(model:state()) do
-    pg.no_grad(function()
-      if name:find "running_var" then p:copy_(pg.rand(p.shape) + 0.5)
-      elseif name:find "running_mean" then p:copy_(pg.randn(p.shape) * 0.3)
-      elseif #p.shape == 1 and name:find "weight" then p:copy_(pg.rand(p.shape) + 0.5)
-      elseif #p.shape == 1 and name:find "bias" then p:copy_(pg.randn(p.shape) * 0.3) end
-    end)
-  end
-  return model:eval()
-end
-
-local function eager(fn, ...)
-  return pg.no_grad(function(...) return fn(...) end, ...)
 end
 
 -- model, frozen, against eager calls of batches of so many rows; answers the frozen function.

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Convolutional nets of frozen calls in bfloat16 and float16: of models of that dtype, and of float32 under autocast.
+-- Nets and linear layers of frozen calls in bfloat16 and float16: of models of that dtype, and of float32 under autocast.
 -- Between its first convolution and its last step a net rounds less often than eager code, so it must be as near to
 -- what float64 computes of the same parameters.
 
@@ -87,6 +87,20 @@ test("narrow nets: groups, odd channels, sequences, volumes, channels-last", fun
   check(t, last:to { memory_format = "channels_last" }, function(m, x)
     return m(x:to { memory_format = "channels_last" })
   end, { 2, 3, 10, 11 }, "channels-last")
+end)
+
+test("narrow nets: linear layers with norms and activations", function(t)
+  begin(t)
+  for _, rows in ipairs { 1, 3, 64 } do
+    for _, bias in ipairs { true, false } do
+      local model = sequence { nn.Linear { 70, 48, bias = bias }, nn.BatchNorm1d { 48 }, nn.ReLU {},
+                               nn.Linear { 48, 33, bias = bias }, nn.BatchNorm1d { 33 },
+                               nn.GELU { approximate = "tanh" }, nn.Linear { 33, 7 }, nn.BatchNorm1d { 7 } }
+      for _, f in ipairs(check(t, model, call, { rows, 70 }, ("%d rows, bias %s"):format(rows, bias))) do
+        t.equal(netted.layers_of(f), { { 1, 1 }, { 1, 1 }, { 1, 0 } }, f:explain())
+      end
+    end
+  end
 end)
 
 test("narrow nets: float32 and bfloat16 in one function; a write to a weight is seen behind its cast", function(t)
