@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -22,7 +23,8 @@ Reduction::Reduction(ReduceOp op, Finish finish, const pg_tensor& x, const pg_te
     : op_(op), finish_(finish), correction_(correction), from_(storage_of(x)), to_(storage_of(out)) {
   compute_ = kComputeOf[from_];
   block_ = simd->reduce[op][compute_];
-  column_ = simd->column[op][compute_];
+  widens_ = from_ == sBF16 && simd->column_bf16[op] != nullptr;
+  column_ = widens_ ? simd->column_bf16[op] : simd->column[op][compute_];
   int64_t kept_shape[PG_MAX_RANK], kept_stride[2][PG_MAX_RANK], reduced_shape[PG_MAX_RANK],
       reduced_stride[1][PG_MAX_RANK];
   uint32_t kept = 0, reduced = 0;
@@ -316,16 +318,17 @@ void Reduction::fold_as(const char* rows, int64_t step, int64_t n, int64_t width
   alignas(64) T converted[kRowsAtOnce * kTile];
   const int from = kStorageBytes[from_];
   const Storage type = kStorageOf[compute_];
-  const bool converts = from_ != type, first = columns->rows == 0;
+  const bool converts = from_ != type && !widens_, first = columns->rows == 0;
   for (int64_t c = 0, w = 0; c < width; c += w) {
     w = converts ? std::min(kTile, width - c) : width;
     T* acc = reinterpret_cast<T*>(columns->acc) + c;
     const char* begin = rows + c * from;
     if (converts)
       for (int64_t i = 0; i < n; i++) convert(from_, type, begin + i * step * from, converted + i * w, w);
-    const T* data = converts ? converted : reinterpret_cast<const T*>(begin);
+    const void* data = converts ? static_cast<const void*>(converted) : begin;
     if (op_ != rSum) {
-      if (first) std::copy_n(data, w, acc);
+      if (first && widens_) convert(from_, type, data, acc, w);
+      if (first && !widens_) std::memcpy(acc, data, static_cast<size_t>(w) * sizeof(T));
     } else if (columns->broken || columns->rows % kRowsAtOnce == 0) {
       add_up<T>(w, c, *columns);
       std::fill_n(acc, w, T(0));

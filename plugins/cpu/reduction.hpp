@@ -76,6 +76,7 @@ class Reduction {
   Compute compute_;
   ReduceFn block_;
   ColumnFn column_;
+  bool widens_ = false;  // column_ takes elements as they lie
   pg::Nest<2> kept_;     // output, x
   pg::Nest<1> reduced_;  // x
   bool in_columns_ = false, short_ = false;

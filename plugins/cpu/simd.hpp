@@ -145,6 +145,7 @@ struct Simd {
   ConvertFn f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16, e4m3fn_to_f32, f32_to_e4m3fn, e5m2_to_f32, f32_to_e5m2;
   ReduceFn reduce[kReduceCount][kComputeCount];
   ColumnFn column[kReduceCount][kComputeCount];
+  ColumnFn column_bf16[kReduceCount];  // of bfloat16, into float32. NULL: not there
   // Writes past the caches; `target` need not be aligned. Call stream_fence when a thread is done.
   void (*stream_copy)(void* target, const void* source, int64_t bytes);
   void (*stream_fence)();

@@ -139,8 +139,7 @@ class LinearNetKernel final : public DescribedKernel {
     for (int64_t j = 0; j < s.n; j++) {
       const double by = scale[static_cast<size_t>(j)];
       for (int64_t p = 0; p < s.k; p++)
-        folded[j * s.k + p] =
-            store<T>(static_cast<float>(load<T>(weight[j * weight_row_ + p * weight_column_]) * by));
+        folded[j * s.k + p] = store<T>(static_cast<float>(load<T>(weight[j * weight_row_ + p * weight_column_]) * by));
       static_cast<T*>(packed.bias)[j] = store<T>(static_cast<float>(shift[static_cast<size_t>(j)]));
     }
     if (packs_) product_->pack(folded, packed.weight);
@@ -156,7 +155,7 @@ class LinearNetKernel final : public DescribedKernel {
   std::unique_ptr<Product> product_;
   int64_t weight_row_ = 0, weight_column_ = 0;
   uint64_t element_ = 0, weight_bytes_ = 0, result_bytes_ = 0;  // of a result aside, where it may have to lie over x
-  bool packs_ = false;                            // the weight lies in the product's own layout
+  bool packs_ = false;                                          // the weight lies in the product's own layout
   std::string description_;
 };
 

@@ -152,3 +152,22 @@ for number, dtype in ipairs { "float32", "float64", "float16", "bfloat16", "int6
     end)
   end
 end
+
+-- Columns are folded as they lie.
+test("sums, means and extremes of bfloat16 columns are those of the float32 numbers", function(t)
+  if pg.device() ~= "cpu" then t.skip "of the processor's kernels" end
+  for _, shape in ipairs { { 1, 3 }, { 7, 5 }, { 33, 64, 2 }, { 300, 1500 }, { 2100, 65 } } do
+    for _, way in ipairs { "dense", "every other column", "every other row", "with NaN" } do
+      local x = pg.randn(shape):to "bfloat16"
+      if way == "every other column" then x = x[{ {}, { 1, -1, 2 } }] end
+      if way == "every other row" then x = x[{ { 1, -1, 2 } }] end
+      if way == "with NaN" then x[1][1], x[-1][-1] = 0 / 0, math.huge end
+      local wide = x:to "float32"
+      for _, name in ipairs { "sum", "mean", "amax", "amin" } do
+        local got, expected = x[name](x, { 1 }), wide[name](wide, { 1 }):to "bfloat16"
+        t.ok(pg.allclose(got:to "float32", expected:to "float32", { rtol = 0, atol = 0, equal_nan = true }),
+             ("%s of {%s}, %s"):format(name, table.concat(shape, ", "), way))
+      end
+    end
+  end
+end)

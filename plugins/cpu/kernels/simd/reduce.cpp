@@ -2,6 +2,7 @@
 // Reductions of dense blocks (callers pass at most a few thousand elements at a time) and of columns. Lanes accumulate
 // in the compute type within a block, blocks in double or int64_t, in a fixed order.
 #include "loop.hpp"
+#include "perigee/kernels/float16.hpp"
 #include "perigee/kernels/math.hpp"
 
 namespace cpu::PG_CPU_ISA {
@@ -202,19 +203,26 @@ void logsumexp(const void* data, int64_t n, int64_t, Acc* acc) {
   acc->count += n;
 }
 
-template <class Op, class T>
+template <class T>
+[[gnu::always_inline]] inline T wide(T x) {
+  return x;
+}
+[[gnu::always_inline]] inline float wide(pg::bf16 x) { return pg::to_float(x); }
+
+// Stored: the elements as they lie.
+template <class Op, class T, class Stored = T>
 void column(const void* data, int64_t stride, int64_t rows, int64_t columns, void* acc) {
   T* __restrict total = static_cast<T*>(acc);
-  const T* x = static_cast<const T*>(data);
+  const Stored* x = static_cast<const Stored*>(data);
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4, x += 4 * stride) {
     for (int64_t j = 0; j < columns; j++) {
-      T a = Op()(x[j], x[stride + j]), b = Op()(x[2 * stride + j], x[3 * stride + j]);
+      T a = Op()(wide(x[j]), wide(x[stride + j])), b = Op()(wide(x[2 * stride + j]), wide(x[3 * stride + j]));
       total[j] = Op()(total[j], Op()(a, b));
     }
   }
   for (; i < rows; i++, x += stride) {
-    for (int64_t j = 0; j < columns; j++) total[j] = Op()(total[j], x[j]);
+    for (int64_t j = 0; j < columns; j++) total[j] = Op()(total[j], wide(x[j]));
   }
 }
 
@@ -250,6 +258,9 @@ void fill_reduce(Simd& table) {
   fill_type<double>(table, kF64);
   fill_type<int64_t>(table, kI64);
   fill_type<int32_t>(table, kI32);
+  table.column_bf16[rSum] = column<pg::math::Add, float, pg::bf16>;
+  table.column_bf16[rAmax] = column<pg::math::Maximum, float, pg::bf16>;
+  table.column_bf16[rAmin] = column<pg::math::Minimum, float, pg::bf16>;
 }
 
 }  // namespace cpu::PG_CPU_ISA
