@@ -118,18 +118,24 @@ void forward_tile(const AttentionPass& p, int64_t row, int64_t rows) {
     Tile t{row, rows, key, least(kKeys, p.keys - key)};
     Products::score(p, t, scores);
     if (p.mask_kind != 0) apply_mask(p, t, scores);
+    T shift[kRows], fade[kRows];
+    for (int64_t i = 0; i < rows; i++) {
+      const T high = largest(scores + i * kKeys, seen(p, t, i)), before = top[i];
+      if (high > before) top[i] = high;
+      shift[i] = top[i] == T(-INFINITY) ? T(0) : top[i];
+      fade[i] = before - shift[i];  // of what has been summed: e to this, 0 where that is nothing
+    }
+    PG_LOOP
+    for (int64_t i = 0; i < rows; i++) fade[i] = power(fade[i]);
     for (int64_t i = 0; i < rows; i++) {
       T* s = scores + i * kKeys;
       int64_t n = seen(p, t, i);
-      T high = largest(s, n), before = top[i];
-      if (high > before) top[i] = high;
-      T shift = top[i] == T(-INFINITY) ? T(0) : top[i], fade = before == T(-INFINITY) ? T(0) : power(before - shift);
-      T sum = exponentials(s, n, shift);
+      T sum = exponentials(s, n, shift[i]);
       for (int64_t j = (n + kLanes - 1) / kLanes * kLanes; j < kKeys; j++) s[j] = 0;
-      total[i] = total[i] * fade + sum;
-      if (fade != 1) {
+      total[i] = total[i] * fade[i] + sum;
+      if (fade[i] != 1) {
         PG_LOOP
-        for (int64_t j = 0; j < v_row; j++) sums[i * v_row + j] *= fade;
+        for (int64_t j = 0; j < v_row; j++) sums[i * v_row + j] *= fade[i];
       }
       if (p.drop > 0 && n > 0) {
         T factor[kKeys];
