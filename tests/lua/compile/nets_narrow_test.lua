@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Nets and linear layers of frozen calls in bfloat16 and float16: of models of that dtype, and of float32 under autocast.
--- Between its first convolution and its last step a net rounds less often than eager code, so it must be as near to
--- what float64 computes of the same parameters.
+-- Nets and linear layers of frozen calls in bfloat16 and float16: of models of that dtype, and of float32 under
+-- autocast. Between its first convolution and its last step a net rounds less often than eager code, so it must be as
+-- near to what float64 computes of the same parameters.
 
 local pg = require "perigee"
 local nn = pg.nn
