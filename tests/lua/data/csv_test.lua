@@ -117,7 +117,8 @@ test("what is damaged is named by file, line and column, or left out", function(
     t.equal(all(ds), { { x = { 1, 2 } }, { x = { 8, 9 } } })
     local count, messages = ds:skipped()
     t.equal(count, 3)
-    t.ok(messages[3]:find(path .. ": line 4: 3 columns", 1, true), messages[3])
+    local told = table.concat(messages, "\n") -- threads come to them in any order
+    t.ok(told:find(path .. ": line 4: 3 columns", 1, true), told)
   end
   local two = { file "a\n1\n", file("b\n1\n", ".2.csv") }
   local e = t.raises(function() data.csv { two, columns = { a = "int64" } } end)
