@@ -67,6 +67,8 @@ struct NetStep {
 
 // A node by itself. Throws pg::Error where it is none that nets are made of.
 NetStep read_net_step(const pg::Region& region, uint32_t node);
+// Whether nets, and linear layers with norms, are made of that dtype.
+bool is_net_dtype(uint32_t dtype);
 // What nets compute images of a dtype in: float32, or bfloat16 where the processor has arithmetic for it.
 onednn::DataType net_type(uint32_t dtype);
 

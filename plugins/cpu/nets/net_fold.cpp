@@ -15,9 +15,8 @@ uint32_t constant_vector(const Region& region, const pg_node& node, uint32_t inp
   const uint32_t v = input < node.input_count ? node.inputs[input] : PG_VALUE_NONE;
   if (v == PG_VALUE_NONE) return v;
   const pg_tensor& t = region.value(v);
-  const uint32_t dtype = dtype_of(t);
-  const bool floats = dtype == PG_F32 || dtype == PG_BF16 || dtype == PG_F16;
-  if (!region.constant(v) || !floats || t.rank != 1 || t.shape[0] != length) fail_support("a parameter changes");
+  if (!region.constant(v) || !is_net_dtype(dtype_of(t)) || t.rank != 1 || t.shape[0] != length)
+    fail_support("a parameter changes");
   return v;
 }
 

@@ -33,8 +33,7 @@ LinearNet read_linear_layer(const Region& region, uint32_t n) {
   const pg_node& node = region.node(n);
   const pg_tensor &weight = call.in(1), &y = call.out(0);
   const uint32_t dtype = dtype_of(y);
-  const bool floats = dtype == PG_F32 || dtype == PG_BF16 || dtype == PG_F16;
-  if (!floats || y.rank != 2 || !is_dense(y) || element_count(y) == 0 || weight.shape[1] == 0)
+  if (!is_net_dtype(dtype) || y.rank != 2 || !is_dense(y) || element_count(y) == 0 || weight.shape[1] == 0)
     fail_support("no rows of floats");
   LinearNet net{read_linear(call), dtype, node.inputs[0], node.inputs[1], PG_VALUE_NONE, node.outputs[0], {}};
   if (!region.constant(net.weight)) fail_support("a weight changes");

@@ -125,6 +125,8 @@ void read_join(const pg_node& node, const KernelCall& call, NetStep& step) {
 
 }  // namespace
 
+bool is_net_dtype(uint32_t dtype) { return dtype == PG_F32 || dtype == PG_BF16 || dtype == PG_F16; }
+
 onednn::DataType net_type(uint32_t dtype) {
   return dtype == PG_BF16 && onednn::computes(PG_BF16) ? onednn::DataType::bf16 : onednn::DataType::f32;
 }
@@ -146,7 +148,7 @@ NetStep read_net_step(const Region& region, uint32_t n) {
     if (node.outputs[i] != PG_VALUE_NONE) fail_support("a second result is wanted");
   NetStep step;
   step.dtype = dtype_of(call.in(0));
-  if (step.dtype != PG_F32 && step.dtype != PG_BF16 && step.dtype != PG_F16) fail_support("no floats of nets");
+  if (!is_net_dtype(step.dtype)) fail_support("no floats of nets");
   need_image(call.in(0), step.dtype), need_image(call.out(0), step.dtype);
   step.x = node.inputs[0], step.y = node.outputs[0];
   auto is_of_axes = [&](const char* stem, const char* tail) {
