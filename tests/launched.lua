@@ -91,4 +91,16 @@ function launched.well(t, n, body, before, ...)
   return text
 end
 
+---A word for a script's command line that no other run has, those of suites beside this one included.
+---@return string
+function launched.mark()
+  local path = os.tmpname()
+  os.remove(path)
+  return "mark_of_" .. path:match "[^/]+$"
+end
+
+---The processes that have this word on their command line.
+---@return string pids a line each
+function launched.left_of(mark) return (process.run(("pgrep -f '[m]%s'"):format(mark:sub(2)))) end
+
 return launched

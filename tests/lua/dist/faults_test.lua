@@ -9,12 +9,11 @@ local launched, process = require "launched", require "process"
 -- Runs a script in three processes that must fail, and answers what they printed. No process of it is left.
 local function failing(t, body, environment)
   local begun = os.time()
-  local mark = ("mark%d_%d"):format(begun, math.random(1e9))
+  local mark = launched.mark()
   local text, status = launched.run(t, 3, body, "PERIGEE_DIST_DEADLINE=2 " .. (environment or ""), nil, mark)
   t.ok(status ~= 0, "status " .. status .. ": " .. text)
   t.ok(os.time() - begun < 20, "took long")
-  local left = process.run(("pgrep -f [m]%s"):format(mark:sub(2)))
-  t.equal(left, "")
+  t.equal(launched.left_of(mark), "")
   return text
 end
 

@@ -10,7 +10,7 @@ local STOPS = "/../tests/mpi_stops/mpi_stops.so" -- of the build, behind the fol
 -- Three processes, of which rank 1 stops in a call of MPI while `ranks` make a group.
 local function stops_at(t, call, ranks)
   local begun = os.time()
-  local mark = ("mark%d_%d"):format(begun, math.random(1e9))
+  local mark = launched.mark()
   local now = os.tmpname()
   os.remove(now)
   local environment = ("LD_PRELOAD=%s MPI_STOPS_AT=%s MPI_STOPS_WHEN=%s"):format(
@@ -26,7 +26,7 @@ local function stops_at(t, call, ranks)
   t.ok(status ~= 0 and os.time() - begun < 20, ("%s: status %d: %s"):format(call, status, text))
   t.ok(text:find "%[0%] perigee: [^\n]*%.lua:%d+: dist.group: ", call .. ": " .. text)
   t.ok(text:find("within 2 seconds, rank 1 (stopped) has not come to make a group", 1, true), call .. ": " .. text)
-  t.equal(process.run(("pgrep -f [m]%s"):format(mark:sub(2))), "")
+  t.equal(launched.left_of(mark), "")
 end
 
 test("a rank stops while groups are made", function(t)

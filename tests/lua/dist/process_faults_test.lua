@@ -152,17 +152,17 @@ local function errors_of(text)
   return list
 end
 
-local function run(t, f, seed)
+local function run(t, f)
   local dir = os.tmpname()
   os.remove(dir)
-  local mark = ("mark%d_%d"):format(os.time(), seed)
+  local mark = launched.mark()
   local how = f.kind == "plugin" and process.perigee():match "^(.*)/" .. PLUGINS or f.level
   local words = ("%s %s %d %d %s %g %s %s"):format(dir, f.kind, f.victim, f.at, f.place, f.after, how, mark)
   local debug_mode = f.kind == "nan" and "PERIGEE_DIST_DEBUG=1" or ""
   local text, status = launched.run(t, PROCESSES, TRAINS, debug_mode, "--max-restarts 1", words)
   local left
   for _ = 1, 20 do -- what a launcher has ended is gone a moment later
-    left = process.run(("pgrep -f [m]%s"):format(mark:sub(2)))
+    left = launched.left_of(mark)
     if left == "" then break end
     process.run "sleep 0.2"
   end
@@ -216,7 +216,7 @@ test("faults of processes, drawn by a seed", function(t)
       t.ok(status == 0 and weights, "the run that nothing happens to:\n" .. text)
       expected[f.level] = weights
     end
-    local text, status, weights, left = run(t, f, seed)
+    local text, status, weights, left = run(t, f)
     local defect = defect_of(f, text, status, weights, left, expected[f.level])
     local what = ("seed %d, %s of rank %d at step %d, %s %g, level %s: "):format(seed, f.kind, f.victim, f.at, f.place,
                                                                                 f.after, f.level)
