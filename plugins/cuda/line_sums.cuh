@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax and layer_norm know of a line before they write it. Their own kernels compute it, and generated ones
-// (fused/), which write lines in ways of their own.
+// What softmax, its gradient and layer_norm know of a line before they write it. Their own kernels compute it, and
+// generated ones (fused/), which write lines in ways of their own.
 //
 // A group of `lanes` threads has a line. Part is one thread's share of it, W elements at a time:
 //   each(body(i, own))      i: the first one's number; own: where the thread may keep them
@@ -51,6 +51,44 @@ __device__ __forceinline__ double powers_of_line(const Part& part, C top) {
     sum += static_cast<double>(tree_sum(powers));
   });
   return sum;
+}
+
+// ---- the gradients of softmax and log_softmax ----
+// dx = y (dy - total) with the sum of y dy as the total; of log_softmax dx = dy - e^y total with that of dy.
+
+// One thread's part of the total, of a line that is cut as y is.
+template <class S>
+__device__ __forceinline__ double flow_of_line(const Stretch<S>& part, const char* y, const char* dy, bool log) {
+  using C = typename Access<S>::C;
+  constexpr int W = Stretch<S>::kWidth;
+  const bool with_dy = same_cut(y, dy);
+  double sum = 0;
+  part.template each<2>(false, [&](auto count, int64_t place) {
+    constexpr int M = decltype(count)::value;
+    uint4 left[M], right[M];
+    C flows[M * W];
+    if (!log) read_packets<S>(y, place, part.apart(), true, left);
+    read_packets<S>(dy, place, part.apart(), with_dy, right);
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+      unpack_packet<S>(right[m], flows + m * W);
+      if (log) continue;
+      C values[W];
+      unpack_packet<S>(left[m], values);
+#pragma unroll
+      for (int w = 0; w < W; w++) flows[m * W + w] *= values[w];
+    }
+    sum += static_cast<double>(tree_sum(flows));
+  });
+  part.each_single([&](int64_t i) {
+    C flow = element<S>(dy + i * int64_t{sizeof(S)});
+    sum += static_cast<double>(log ? flow : flow * element<S>(y + i * int64_t{sizeof(S)}));
+  });
+  return sum;
+}
+template <class S, class C>
+__device__ __forceinline__ C slope_of(C y, C dy, C total, bool log) {
+  return log ? dy - power_of<S>(y) * total : y * (dy - total);
 }
 
 // ---- layer_norm ----

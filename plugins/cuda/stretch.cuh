@@ -120,8 +120,7 @@ __device__ __forceinline__ C tree_max(const C (&values)[M]) {
 
 // ---- rows ----
 
-// One thread's part of a row of `length` elements that begins at `base`, the first of the addresses that are read; it
-// is cut by that one alone.
+// One thread's part of a row of `length` elements, cut by where the first of the addresses that are read begins alone.
 template <class S>
 struct Stretch {
   static constexpr int kWidth = Access<S>::kWidth;
@@ -131,12 +130,17 @@ struct Stretch {
   int32_t lane, lanes, head, tail;
   int64_t packets;
 
-  __device__ __forceinline__ Stretch(const char* base, int64_t length, int lane, int lanes) : lane(lane), lanes(lanes) {
-    auto beyond = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(base) % kLine);
+  __device__ __forceinline__ Stretch(const char* base, int64_t length, int lane, int lanes)
+      : Stretch(beyond_line(base), length, lane, lanes) {}
+  // beyond: bytes from the line of the memory that it begins in.
+  __device__ __forceinline__ Stretch(uint32_t beyond, int64_t length, int lane, int lanes) : lane(lane), lanes(lanes) {
     head = beyond == 0 ? 0 : static_cast<int32_t>((kLine - beyond) / sizeof(S));
     if (head > length) head = static_cast<int32_t>(length);
     packets = (length - head) / kWidth;
     tail = static_cast<int32_t>(length - head - packets * kWidth);
+  }
+  __device__ __forceinline__ static uint32_t beyond_line(const char* base) {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(base) % kLine);
   }
   __device__ __forceinline__ int64_t place(int64_t packet) const { return head + packet * kWidth; }
 

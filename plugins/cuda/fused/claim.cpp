@@ -148,11 +148,13 @@ class Claim {
     });
   }
   void meet_lines(uint32_t n) {
-    const uint32_t x = region_.node(n).inputs[0];
-    each_input(region_.node(n), [&](uint32_t v) {  // weights are wanted as a whole
-      if (v != x && maker_[v] != UINT32_MAX) groups_.bar(maker_[v], n);
-    });
-    meet(x, n);
+    const pg_node& node = region_.node(n);
+    const uint32_t lines = line_.lines_read();
+    for (uint32_t i = lines; i < node.input_count; i++) {  // weights are wanted as a whole
+      const uint32_t v = node.inputs[i];
+      if (is_read(node, i) && maker_[v] != UINT32_MAX) groups_.bar(maker_[v], n);
+    }
+    for (uint32_t i = 0; i < lines; i++) meet(node.inputs[i], n);
   }
 
   // Node n reads the value as it is made: it goes with who makes it, or with who has just read it too.

@@ -10,7 +10,8 @@ namespace cuda::fused {
 namespace {
 
 constexpr int64_t kMostBytes = 16384;   // of a line that a block keeps in its memory
-constexpr int64_t kLongSoftmax = 4096;  // elements from which on floats of up to 32 bits have a kernel of their own
+constexpr int64_t kLongSoftmax = 4096;  // elements from which on floats of up to 32 bits have a kernel of their own,
+                                        // and all a gradient whose block has one line
 
 enum class Kind : uint8_t { kSum, kProduct, kExtreme, kTruth, kVariance, kLogSumExp, kMeasure, kPlace, kWhole };
 struct Row {
@@ -36,6 +37,8 @@ constexpr Row kRows[] = {
     {"norm", Kind::kMeasure, "MeasureOf", ""},
     {"softmax", Kind::kWhole, "", ""},
     {"log_softmax", Kind::kWhole, "", ""},
+    {"softmax_grad", Kind::kWhole, "", ""},
+    {"log_softmax_grad", Kind::kWhole, "", ""},
     {"layer_norm", Kind::kWhole, "", ""},
 };
 
@@ -152,11 +155,16 @@ void read_whole(const pg::KernelCall& call, LineNode& out) {
   const pg_tensor &x = call.in(0), &y = call.out(0);
   if (!is_float(out.dtype) || !is_plain(x) || !is_plain(y) || pg::dtype_of(y) != out.dtype) refuse_lines(call);
   find_storage(Kind::kWhole, out);
-  out.kind = call.is("layer_norm") ? LineNode::kLayerNorm : LineNode::kSoftmax;
+  out.kind = call.is("layer_norm")                                    ? LineNode::kLayerNorm
+             : call.is("softmax_grad") || call.is("log_softmax_grad") ? LineNode::kSoftmaxGrad
+                                                                      : LineNode::kSoftmax;
   uint32_t mask = 0;
-  if (out.kind == LineNode::kSoftmax) {
+  if (out.kind != LineNode::kLayerNorm) {
     if (x.rank == 0) refuse_lines(call);
     mask = 1u << call.axis("axis", x.rank);
+    const bool alike = out.kind == LineNode::kSoftmax ||
+                       (is_plain(call.in(1)) && pg::dtype_of(call.in(1)) == out.dtype && pg::same_shape(call.in(1), x));
+    if (!alike) refuse_lines(call);
   } else {
     const auto dims = call.attr<int64_t>("dims");
     if (dims < 1 || dims > x.rank) refuse_lines(call);
@@ -171,6 +179,10 @@ void read_whole(const pg::KernelCall& call, LineNode& out) {
   if (!find_run(x, mask, out.axes) || out.axes.inner != 1 || out.axes.lines() == 0) refuse_lines(call);
   const int64_t length = out.axes.length, lines = out.axes.lines();
   if (length < 2 || length * bytes > kMostBytes) refuse_lines(call);
+  if (out.kind == LineNode::kSoftmaxGrad) {
+    if (length >= kLongSoftmax) refuse_lines(call);
+    return;
+  }
   out.in_packets = length % out.width == 0;
   const CachedRowsPlan packets = plan_cached_rows(lines, length, out.width, computed),
                        single = plan_cached_rows(lines, length, 1, computed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What works on lines, as a part of generated kernels: reductions, softmax and layer_norm. Which thread adds what is
-// decided as for the operator's own kernel (reduce_plan.hpp), so that the bits are the same.
+// What works on lines, as a part of generated kernels: reductions, softmax, its gradient and layer_norm. Which thread
+// adds what is decided as for the operator's own kernel (reduce_plan.hpp), so that the bits are the same.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct LineAxes {
 };
 
 struct LineNode {
-  enum Kind : uint8_t { kReduction, kSoftmax, kLayerNorm };
+  enum Kind : uint8_t { kReduction, kSoftmax, kSoftmaxGrad, kLayerNorm };
   pg::Region::Call call;
   Kind kind = kReduction;
   uint32_t dtype = 0;  // of the elements
@@ -39,11 +39,13 @@ struct LineNode {
   int batch = 1;  // elements of a column that are taken together
   Grid grid;      // of a kernel that does nothing else
 
-  // Of softmax and layer_norm.
+  // Of the others, which make a whole line of one.
   bool in_packets = false;   // where x begins at one
   int32_t single_lanes = 1;  // where it does not
   int kept = 0;              // elements of a lane that has its part in registers; 0: none has
   bool whole() const { return kind != kReduction; }
+  // The first so many inputs are lines.
+  uint32_t lines_read() const { return kind == kSoftmaxGrad ? 2 : 1; }
 };
 
 // Whether a node reads what is in its input i, not its shape alone.

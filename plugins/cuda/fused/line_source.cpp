@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kMostShared = 40 << 10;    // bytes: what each block has room for, less what reductions take
 constexpr int64_t kElementsTogether = 4096;  // of a tile, about
 constexpr int64_t kMostLines = 64;           // of a tile
-constexpr int64_t kOwnBytes = 32;            // of a line, for what softmax and layer_norm know of it
+constexpr int64_t kOwnBytes = 32;            // of a line, for what is known of it where it is made as a whole
 
 // As lines.hpp has it.
 int64_t line_pitch(int64_t bytes) { return (bytes + 15) / 16 * 16 + 16; }
@@ -54,7 +54,7 @@ class LineWriter {
     bool lines = false, number = false;
     uint32_t stage = 0;
     LineNode line;
-    size_t own = 0;  // of softmax and layer_norm: the first of two rooms for what is known of a line
+    size_t own = 0;  // where lines are made as a whole: the first of two rooms for what is known of one
     bool whole() const { return lines && line.whole(); }
   };
 
@@ -151,10 +151,10 @@ class LineWriter {
           if (!fits) pg::fail_support("numbers of other lines");
         });
       else if (nodes_[n].whole())
-        each_input(piece_.node(n), [&](uint32_t v) {
-          if (v != piece_.node(n).inputs[0] && values_[v].maker != kNone)
-            pg::fail_support("weights that are made here");
-        });
+        for (uint32_t i = nodes_[n].line.lines_read(); i < piece_.node(n).input_count; i++) {
+          const uint32_t v = piece_.node(n).inputs[i];
+          if (is_read(piece_.node(n), i) && values_[v].maker != kNone) pg::fail_support("weights that are made here");
+        }
       else if (!nodes_[n].lines)
         each_input(piece_.node(n), [&](uint32_t v) {
           if (values_[v].number && values_[v].maker != kNone && !spreads_numbers(tensor(v), *full_, axes_))
@@ -347,7 +347,7 @@ class LineWriter {
            inside + text_.body + "    }\n" + after + "    }\n    __syncthreads();\n";
   }
 
-  // ---- softmax and layer_norm ----
+  // ---- softmax, its gradient and layer_norm ----
 
   WholeText whole_text(uint32_t n) const {
     const Node& node = nodes_[n];
@@ -363,20 +363,36 @@ class LineWriter {
   // Answers what the element wants to be known of its line.
   std::string add_whole(uint32_t n) {
     const pg_node& raw = piece_.node(n);
-    auto name_of = [&](uint32_t i) {
-      return i < raw.input_count && raw.inputs[i] != PG_VALUE_NONE ? text_.names[raw.inputs[i]] : std::string();
-    };
+    std::string inputs[3];
+    for (uint32_t i = 0; i < raw.input_count; i++)
+      if (raw.inputs[i] != PG_VALUE_NONE) inputs[i] = text_.names[raw.inputs[i]];
     const WholeText text = whole_text(n);
     const uint32_t v = raw.outputs[0];
     text_.names[v] = pg::format("v%u", n);
-    text_.line(pg::format("const auto v%u = rounded<%s>(%s);", n, storage(v).c_str(),
-                          text.element(name_of(0), name_of(1), name_of(2)).c_str()));
+    text_.line(pg::format("const auto v%u = rounded<%s>(%s);", n, storage(v).c_str(), text.element(inputs).c_str()));
     return text.known();
   }
 
-  std::string find_whole(uint32_t n, const std::string& where) {
+  // Where line t of a value lies.
+  std::string line_at(uint32_t v) const {
+    const Value& x = values_[v];
+    if (x.maker != kNone) return line_in(v);
+    return pg::format("a.data[%u] + (first + t) * length * %d", x.input, static_cast<int>(bytes_of(v)));
+  }
+
+  std::string find_flows(uint32_t n) const {
+    const uint32_t y = piece_.node(n).inputs[0];
+    const std::string beyond =
+        values_[y].maker != kNone
+            ? pg::format("static_cast<uint32_t>((first + t) * length * %d %% 128)", static_cast<int>(bytes_of(y)))
+            : pg::format("cuda::Stretch<%s>::beyond_line(%s)", storage(y).c_str(), line_at(y).c_str());
+    return whole_text(n).find_flows(line_at(y), line_at(piece_.node(n).inputs[1]), beyond);
+  }
+
+  std::string find_whole(uint32_t n) {
     const LineNode& line = nodes_[n].line;
     const pg_node& raw = piece_.node(n);
+    if (line.kind == LineNode::kSoftmaxGrad) return find_flows(n);
     std::string aligned[3], number;
     for (uint32_t i = 0; i < 3; i++) {
       const bool outside =
@@ -391,7 +407,7 @@ class LineWriter {
       source_.numbers.push_back(eps);
       number = pg::format("bits_as<double>(NUMBER(%zu))", source_.numbers.size() - 1);
     }
-    const std::string text = whole_text(n).find(where, aligned, dealt_.size() / 2, number);
+    const std::string text = whole_text(n).find(line_at(raw.inputs[0]), aligned, dealt_.size() / 2, number);
     dealt_.push_back(static_cast<uint64_t>(line.lanes));
     dealt_.push_back(static_cast<uint64_t>(line.single_lanes));
     return text;
@@ -403,12 +419,8 @@ class LineWriter {
       const Node& node = nodes_[n];
       if (!node.lines || node.stage != stage) continue;
       const uint32_t from = piece_.node(n).inputs[0], to = piece_.node(n).outputs[0];
-      const Value& x = values_[from];
-      const std::string where = x.maker != kNone ? line_in(from)
-                                                 : pg::format("a.data[%u] + (first + t) * length * %d", x.input,
-                                                              static_cast<int>(bytes_of(from)));
       if (node.whole()) {
-        all += find_whole(n, where);
+        all += find_whole(n);
         continue;
       }
       all += pg::format("    {\n      %s r;\n      r.out = %s, r.dtype = %uu;\n      %s\n", node.line.reducer.c_str(),
@@ -416,7 +428,7 @@ class LineWriter {
       all += pg::format(
           "      reduce_lines(r, %uu, static_cast<int>(a.dealt[%zu][0]), a.dealt[%zu][1], length, lines,\n"
           "                   [&](int t) -> const char* { return %s; });\n    }\n",
-          node.line.dtype, dealt_.size() / 2, dealt_.size() / 2, where.c_str());
+          node.line.dtype, dealt_.size() / 2, dealt_.size() / 2, line_at(from).c_str());
       dealt_.push_back(static_cast<uint64_t>(node.line.lanes));
       dealt_.push_back(static_cast<uint64_t>(node.line.per_part));
     }

@@ -314,7 +314,6 @@ __global__ void __launch_bounds__(kLongThreads, 2) softmax_long(const __grid_con
   put_sums(a, sums, kLongThreads);
 }
 
-// dx = y (dy - sum(y dy)), or of log_softmax dx = dy - e^y sum(dy).
 struct SoftmaxGradArguments {
   Walk<kLineOperands> lines;  // dx, y, dy
   const char *y = nullptr, *dy = nullptr;
@@ -339,30 +338,8 @@ __global__ void __launch_bounds__(kLongThreads, 2) softmax_slopes(const __grid_c
     const char *y = a.y + at[1] * int64_t{sizeof(S)}, *dy = a.dy + at[2] * int64_t{sizeof(S)};
     Stretch<S> part(y, mine ? a.length : 0, lane, a.lanes);
     bool with_dy = same_cut(y, dy), with_dx = same_cut(y, dx);
-    double sum = 0;
-    part.template each<2>(false, [&](auto count, int64_t place) {
-      constexpr int M = decltype(count)::value;
-      uint4 left[M], right[M];
-      C flows[M * W];
-      if (!a.log) read_packets<S>(y, place, part.apart(), true, left);
-      read_packets<S>(dy, place, part.apart(), with_dy, right);
-#pragma unroll
-      for (int m = 0; m < M; m++) {
-        unpack_packet<S>(right[m], flows + m * W);
-        if (a.log) continue;
-        C values[W];
-        unpack_packet<S>(left[m], values);
-#pragma unroll
-        for (int w = 0; w < W; w++) flows[m * W + w] *= values[w];
-      }
-      sum += static_cast<double>(tree_sum(flows));
-    });
-    part.each_single([&](int64_t i) {
-      C flow = element<S>(dy + i * int64_t{sizeof(S)});
-      sum += static_cast<double>(a.log ? flow : flow * element<S>(y + i * int64_t{sizeof(S)}));
-    });
-    C total = static_cast<C>(merge_group(sum, a.lanes, AddUp()));
-    auto of = [&](C value, C flow) { return a.log ? flow - power_of<S>(value) * total : value * (flow - total); };
+    C total = static_cast<C>(merge_group(flow_of_line(part, y, dy, a.log), a.lanes, AddUp()));
+    auto of = [&](C value, C flow) { return slope_of<S>(value, flow, total, a.log); };
     part.template each<2>(true, [&](auto count, int64_t place) {
       constexpr int M = decltype(count)::value;
       uint4 left[M], right[M];

@@ -51,6 +51,33 @@ TEST_CASE("Positions, and whether any or all elements are not zero, of all dtype
   }
 }
 
+TEST_CASE("The gradients of softmax and log_softmax, of lines that are made and of others") {
+  for (uint32_t dtype : kFloats) {
+    Lines r;
+    const Shape full = {1024, 96};
+    const uint32_t x = r.input(dtype, full), y = r.input(dtype, full);
+    const uint32_t dp = r.add("mul", {x, y}, dtype, full), p = r.add("softmax", {x}, dtype, full);
+    r.keep(r.add("relu", {r.add("softmax_grad", {p, dp}, dtype, full)}, dtype, full));
+    r.keep(r.add("neg", {r.add("log_softmax_grad", {x, y}, dtype, full)}, dtype, full));
+    std::vector<uint32_t> cluster = r.claimed();
+    CHECK(std::count(cluster.begin(), cluster.end(), cluster[0]) == static_cast<int64_t>(cluster.size()));
+    const std::string code = r.ptx();
+    CHECK(code.find("bar.sync") != std::string::npos);
+    CHECK(code.find(".local") == std::string::npos);
+  }
+}
+
+TEST_CASE("A gradient of softmax whose operator has a block for a line is left alone") {
+  for (int64_t length : {4095, 4096}) {
+    Lines r;
+    const Shape full = {64, length};
+    const uint32_t y = r.input(PG_BF16, full), dy = r.add("exp", {r.input(PG_BF16, full)}, PG_BF16, full);
+    r.keep(r.add("relu", {r.add("softmax_grad", {y, dy}, PG_BF16, full)}, PG_BF16, full));
+    const std::vector<uint32_t> cluster = r.claimed();
+    CHECK((cluster[1] != 0) == (length < 4096));
+  }
+}
+
 TEST_CASE("Softmax and layer_norm with what is around them") {
   for (uint32_t dtype : kFloats) {
     const uint32_t statistics = dtype == PG_F64 ? static_cast<uint32_t>(PG_F64) : static_cast<uint32_t>(PG_F32);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Compiled functions with softmax, log_softmax and layer_norm among what is elementwise, on the device in force: the
--- bits of eager code, and one kernel where the device writes one for them.
+-- Compiled functions with softmax, log_softmax, their gradients and layer_norm among what is elementwise, on the
+-- device in force: the bits of eager code, and one kernel where the device writes one for them.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)lua/compile/[^/]*$") or "../../"
 package.path = here .. "?.lua;" .. package.path
@@ -41,6 +41,47 @@ test("softmax and norms of what is made, and of what comes from outside", functi
   end
 end)
 
+test("gradients of softmax and log_softmax, of what is made and of what comes from outside", function(t)
+  t.uncompiled()
+  for k, dtype in ipairs(FLOATS) do
+    for i, shape in ipairs(SHAPES) do
+      if (k + i) % 2 == 0 then
+        local function make()
+          return { pg.randn(shape):to(dtype), pg.randn(shape):to(dtype), pg.randn(shape):to(dtype) }
+        end
+        one_kernel(compare(name_of(dtype, shape), make, function(call, x, y, dy)
+          local p, scaled = (x * 0.5):softmax(-1), dy * call
+          return pg.softmax_grad(p, scaled, { axis = -1 }) * 0.5, -- both are made here
+                 pg.softmax_grad(y, scaled, { axis = -1 }), pg.softmax_grad(p, y, { axis = -1 }) + x
+        end))
+        one_kernel(compare(name_of(dtype, shape) .. " log", make, function(call, x, y, dy)
+          return pg.log_softmax_grad(y, dy, { axis = -1 }):sum(-1), -- none is
+                 pg.log_softmax_grad(x:log_softmax(-1), dy * call, { axis = -1 }) * y
+        end))
+      end
+    end
+  end
+end)
+
+test("gradients of attention that is written out, and of a softmax by two ways", function(t)
+  t.uncompiled()
+  for _, dtype in ipairs { "float32", "bfloat16" } do
+    local step = compare(dtype, function()
+      local x = pg.randn({ 4, 20, 48 }):to(dtype)
+      x.requires_grad = true
+      return { x, pg.randn({ 4, 20, 48 }):to(dtype), (pg.rand { 20, 48 } - 0.5):to(dtype) }
+    end, function(_, x, y, mask)
+      x.grad = nil
+      local p = (x * 0.125 + mask):softmax(-1)
+      local loss = (p * y):sum() + (p:square() * 2):mean() + ((x * 3):log_softmax(-1) * y):mean()
+      loss:backward()
+      return loss:detach(), x.grad
+    end)
+    t.ok(step:stats().hits > 0)
+    if GENERATES then t.ok(step:explain():find("softmax_grad mul", 1, true), step:explain()) end
+  end
+end)
+
 test("one behind the other, with numbers of lines between them", function(t)
   t.uncompiled()
   for _, dtype in ipairs { "float32", "bfloat16" } do
@@ -72,7 +113,9 @@ test("operands that do not begin at a packet", function(t)
         return { long, vector }
       end, function(i, long, vector)
         local x, w = long:narrow(1, first, 1024):reshape { 4, 256 }, vector:narrow(1, 3 - first, 256)
-        return x:softmax(-1) * i, pg.layer_norm(x, { 256 }, w, w) * i, pg.layer_norm(x * i, { 256 }, w) + 1,
+        local dy = long:narrow(1, 3 - first, 1024):reshape { 4, 256 }
+        return x:softmax(-1) * i, pg.softmax_grad(x, dy, { axis = -1 }) * i, pg.softmax_grad(x * i, dy, { axis = -1 }),
+               pg.log_softmax_grad(x, dy * i, { axis = -1 }), pg.layer_norm(x, { 256 }, w, w) * i, pg.layer_norm(x * i, { 256 }, w) + 1,
                x:log_softmax(-1):exp()
       end)
       t.ok(step:stats().hits > 0)
@@ -111,7 +154,8 @@ test("numbers that are no numbers, and writing over what is read", function(t)
       return { x }
     end, function(_, x)
       local y = x * 2
-      return y:softmax(-1) * 1, y:log_softmax(-1):exp(), pg.layer_norm(y, { 100 }) + 1
+      return y:softmax(-1) * 1, y:log_softmax(-1):exp(), pg.layer_norm(y, { 100 }) + 1,
+             pg.softmax_grad(y, x * 3, { axis = -1 }), pg.log_softmax_grad(x, y, { axis = -1 })
     end)
     compare("in place " .. dtype, function()
       return { pg.randn({ 30, 50 }):to(dtype), pg.randn({ 30, 50 }):to(dtype) }
@@ -120,6 +164,7 @@ test("numbers that are no numbers, and writing over what is read", function(t)
       local p = x:softmax(-1)
       x:add_(p)
       y:copy_(pg.layer_norm(y, { 50 }) * p)
+      y:copy_(pg.softmax_grad(p, y * 2, { axis = -1 }))
       return y:amax { axis = -1 }, x:mean()
     end)
   end

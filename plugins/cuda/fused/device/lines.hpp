@@ -50,7 +50,7 @@ __device__ void reduce_lines(const R& r, uint32_t dtype, int lanes, int64_t per_
   }
 }
 
-// ---- softmax and layer_norm ----
+// ---- softmax, its gradient and layer_norm ----
 
 __device__ __forceinline__ bool begins_at_packet(const char* data) {
   return (reinterpret_cast<uintptr_t>(data) & 15u) == 0;
@@ -106,6 +106,21 @@ __device__ void find_totals(char* to, uint32_t dtype, int lanes, int64_t length,
     state.sum = cuda::merge_group(mine ? cuda::powers_of_line<W>(share, state.top) : 0.0, lanes, cuda::AddUp());
     if (mine && share.lane == 0) reinterpret_cast<cuda::Total<C>*>(to)[t] = cuda::Total<C>(state);
   });
+}
+
+// The totals of softmax's gradient: a warp has a line, as in its own kernel. y_at(t), dy_at(t): where lines lie;
+// beyond_at(t): how far behind a line of the memory y's would, in a tensor.
+template <class S, bool kLog, class Y, class Flow, class Beyond>
+__device__ void find_flows(char* to, int64_t length, int lines, const Y& y_at, const Flow& dy_at,
+                           const Beyond& beyond_at) {
+  using C = typename cuda::Access<S>::C;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  for (int t = warp; t < lines; t += static_cast<int>(cuda::kReduceThreads) / 32) {
+    cuda::keep_rolled(t);
+    const cuda::Stretch<S> part(beyond_at(t), length, lane, 32);
+    const double total = cuda::merge_group(cuda::flow_of_line(part, y_at(t), dy_at(t), kLog), 32, cuda::AddUp());
+    if (lane == 0) reinterpret_cast<C*>(to)[t] = static_cast<C>(total);
+  }
 }
 
 // Means and 1 / sqrt(variance + eps), for layer_norm.
