@@ -236,7 +236,7 @@ const char* pgc_device_name(int32_t id) {
 int32_t pgc_synchronize(int32_t id) {
   return run("synchronize", [&] {
     if (id >= 0) return device(id).synchronize();
-    for (Device* d : devices()) d->synchronize();
+    for (Device* d : known_devices()) d->synchronize();  // others have nothing to wait for
   });
 }
 int32_t pgc_get_memory_stats(int32_t id, pgc_memory_stats* out) {

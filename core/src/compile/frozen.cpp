@@ -87,6 +87,8 @@ Frozen* Compiled::freeze(Tensor* const* arguments, uint32_t argument_count, Tens
   frozen->plan->frozen = freezes_layouts_;
   if (freezes_layouts_) mark_constants(*frozen->plan, frozen->arguments);
   frozen->generation = generation_;
+  for (const auto& other : frozen_)  // of other kernels: never run again, but who holds it does not know
+    if (other->generation != generation_) other->plan = nullptr, other->outside.clear();
   frozen_.push_back(std::move(frozen));
   return frozen_.back().get();
 }

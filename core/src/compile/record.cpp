@@ -432,7 +432,8 @@ std::string Compiled::text() const {
       self(self, p->after);
     }
   };
-  for (auto f = frozen_.rbegin(); f != frozen_.rend(); ++f) row(*(*f)->plan);
+  for (auto f = frozen_.rbegin(); f != frozen_.rend(); ++f)
+    if ((*f)->plan) row(*(*f)->plan);
   visit(visit, plans_);
   std::string reasons;
   for (auto& [why, times] : why_) reasons += (reasons.empty() ? "" : ",") + quoted(why) + ":" + std::to_string(times);

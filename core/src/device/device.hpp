@@ -147,7 +147,8 @@ class Device : private MemorySource {
 // All devices of all plugins that could be loaded, in the order cpu first, then by plugin name and ordinal; made when
 // first asked for (loads device plugins), or for one type only.
 const std::vector<Device*>& devices();
-Device& device(int32_t id);  // throws PG_E_INVALID_ARGUMENT for numbers that do not exist
+const std::vector<Device*>& known_devices();  // those of plugins that are loaded; loads none
+Device& device(int32_t id);                   // throws PG_E_INVALID_ARGUMENT for numbers that do not exist
 Device& find_device(
     const std::string& name);  // "cpu", "sim:1", "/gpu:0", "/device:GPU:1"; the error lists what there is
 // The same; where there is none, one that is absent and stands for the name.

@@ -56,11 +56,15 @@ void publish() {
   list.lists.push_back(std::move(sorted));
 }
 
+}  // namespace
+
 const std::vector<Device*>& known_devices() {
   static const std::vector<Device*> none;
   std::lock_guard guard(device_list().mutex);
   return device_list().lists.empty() ? none : *device_list().lists.back();
 }
+
+namespace {
 
 bool has_alias(const Device& device, const std::string& alias) {
   std::istringstream aliases(device.table()->aliases);

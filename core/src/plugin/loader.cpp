@@ -227,6 +227,15 @@ void close_plugin(LoadedPlugin& plugin) noexcept {
   }
 }
 
+// Whether there may be calls already that it could serve: its own devices are made only now.
+bool serves_others(const LoadedPlugin& plugin) {
+  auto serves = [&](const char* type) {
+    return plugin.device == nullptr || std::strcmp(type, plugin.device->type) != 0;
+  };
+  return (plugin.kernels != nullptr && serves(plugin.kernels->device_type)) ||
+         (plugin.compiler != nullptr && serves(plugin.compiler->device_type));
+}
+
 // Everything between a path and registered tables. What it throws becomes the plugin's reason.
 void open_plugin(LoadedPlugin& plugin) {
   check_requirements(plugin);
@@ -262,7 +271,7 @@ void open_plugin(LoadedPlugin& plugin) {
     register_tables(&plugin);
     loader().opened.push_back(&plugin);
     list_devices(std::move(made));
-    if (plugin.kernels != nullptr || plugin.compiler != nullptr) clear_signatures();
+    if (serves_others(plugin)) clear_signatures();
     plugin.state = none.empty() ? PluginState::available : PluginState::unavailable;
     plugin.reason = none;
   } catch (...) {
