@@ -115,8 +115,8 @@ test("operands that do not begin at a packet", function(t)
         local x, w = long:narrow(1, first, 1024):reshape { 4, 256 }, vector:narrow(1, 3 - first, 256)
         local dy = long:narrow(1, 3 - first, 1024):reshape { 4, 256 }
         return x:softmax(-1) * i, pg.softmax_grad(x, dy, { axis = -1 }) * i, pg.softmax_grad(x * i, dy, { axis = -1 }),
-               pg.log_softmax_grad(x, dy * i, { axis = -1 }), pg.layer_norm(x, { 256 }, w, w) * i, pg.layer_norm(x * i, { 256 }, w) + 1,
-               x:log_softmax(-1):exp()
+               pg.log_softmax_grad(x, dy * i, { axis = -1 }), pg.layer_norm(x, { 256 }, w, w) * i,
+               pg.layer_norm(x * i, { 256 }, w) + 1, x:log_softmax(-1):exp()
       end)
       t.ok(step:stats().hits > 0)
     end
