@@ -5,6 +5,7 @@
 #include "attention_pass.hpp"
 #include "lstm_piece.hpp"
 #include "narrow_conv.hpp"
+#include "winograd.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,7 @@ namespace cpu {
 const Simd* simd = nullptr;
 NarrowConvLoop narrow_conv;
 LstmLoops lstm_loops;
+WinogradLoops winograd_loops;
 PairedAttention paired_attention;
 
 #if defined(__x86_64__)
@@ -24,11 +26,13 @@ namespace avx2 {
 const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
 LstmLoops make_lstm();
+WinogradLoops make_winograd();
 }  // namespace avx2
 namespace avx512 {
 const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
 LstmLoops make_lstm();
+WinogradLoops make_winograd();
 }  // namespace avx512
 namespace avx512_bf16 {
 PairedAttention make_paired_attention();
@@ -57,6 +61,7 @@ const char* choose_simd() {
   simd = large ? avx512::make_table() : avx2::make_table();
   narrow_conv = large ? avx512::make_narrow_conv() : avx2::make_narrow_conv();
   lstm_loops = large ? avx512::make_lstm() : avx2::make_lstm();
+  winograd_loops = large ? avx512::make_winograd() : avx2::make_winograd();
   if (large && wanted == nullptr && __builtin_cpu_supports("avx512bf16"))
     paired_attention = avx512_bf16::make_paired_attention();
   return nullptr;
@@ -66,12 +71,14 @@ namespace generic {
 const Simd* make_table();
 NarrowConvLoop make_narrow_conv();
 LstmLoops make_lstm();
+WinogradLoops make_winograd();
 }  // namespace generic
 
 const char* choose_simd() {
   simd = generic::make_table();
   narrow_conv = generic::make_narrow_conv();
   lstm_loops = generic::make_lstm();
+  winograd_loops = generic::make_winograd();
   return nullptr;
 }
 #endif

@@ -38,6 +38,7 @@ class Builder {
  private:
   void add(const NetStep& step, size_t index);
   void add_convolution(const NetStep& step, size_t index);
+  void add_tiles(const NetStep& step, const Winograd& winograd, size_t index);
   void add_pool(const NetStep& step, size_t index);
   void add_sum(const NetStep& step, size_t index);
   void add_function(const NetStep& step, size_t index);
@@ -200,6 +201,7 @@ uint64_t Builder::take_packed(uint64_t bytes) {
 // ---- steps ----
 
 void Builder::add_convolution(const NetStep& step, size_t index) {
+  if (const auto winograd = find_net_winograd(step)) return add_tiles(step, *winograd, index);
   const bool one_thread = is_one_threads(step.shape);
   onednn::OneThread guard(one_thread);
   const auto pd = describe_net_convolution(step);
@@ -217,6 +219,21 @@ void Builder::add_convolution(const NetStep& step, size_t index) {
   }
   net_.weights.push_back({std::move(weights), weight_at, bias_at});
   add_work(dnnl::convolution_forward(pd), pd.scratchpad_desc(), std::move(arguments), std::move(places), one_thread);
+}
+
+void Builder::add_tiles(const NetStep& step, const Winograd& winograd, size_t index) {
+  auto eights = [&](uint32_t v) { return in_order(desc_of(piece_.value(v)).dims(), NetOrder::kEights, type_); };
+  const Form x = form_in(step.x, eights(step.x), index);
+  const Form y = step.sums() ? make_summed(step, eights(step.y), x.place, index) : make_form(step.y, eights(step.y), index);
+  NetWeights weights(piece_, positions_, step, winograd);
+  const uint64_t weight_at = take_packed(weights.weight_bytes()), bias_at = take_packed(weights.bias_bytes());
+  NetWork work;
+  work.tiles.emplace(winograd, step.sums(), !step.posts.empty() && !step.posts.back().sum);
+  work.places = {x.place, {NetPlace::kPacked, weight_at}, y.place};
+  if (step.has_bias()) work.places.push_back({NetPlace::kPacked, bias_at});
+  net_.weights.push_back({std::move(weights), weight_at, bias_at});
+  net_.scratchpad_bytes = std::max(net_.scratchpad_bytes, winograd.workspace());
+  net_.works.push_back(std::move(work));
 }
 
 void Builder::add_pool(const NetStep& step, size_t index) {

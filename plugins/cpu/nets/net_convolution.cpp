@@ -75,6 +75,23 @@ Forward::primitive_desc describe_net_convolution(const NetStep& step) {
   return found;
 }
 
+std::optional<Winograd> find_net_winograd(const NetStep& step) {
+  if (net_type(step.dtype) != kFloat) return std::nullopt;
+  const auto is_relu = [](const NetPost& p) {
+    return !p.sum && p.function.algorithm == Algorithm::eltwise_relu && p.function.alpha == 0;
+  };
+  const size_t count = step.posts.size();
+  if (count > 2 || (count == 2 && !step.posts[0].sum)) return std::nullopt;
+  if (count > 0 && !is_relu(step.posts.back()) && !(count == 1 && step.posts[0].sum)) return std::nullopt;
+  return Winograd::make(step.shape, true);
+}
+
+NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positions, const NetStep& step,
+                       const Winograd& winograd)
+    : NetWeights(piece, positions, step, Desc()) {
+  winograd_ = winograd;
+}
+
 NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positions, const NetStep& step,
                        const Desc& weight)
     : dtype_(step.dtype),
@@ -88,7 +105,7 @@ NetWeights::NetWeights(const Region& piece, const std::vector<uint32_t>& positio
   ConvOperand dense = operand_;
   int64_t size = 1;
   for (uint32_t i = dense.rank; i-- > 0; size *= dense.shape[i]) dense.stride[i] = size;
-  reorder_ = onednn::Reorder(weight_desc(dense, step.shape.groups, kFloat), wanted_);
+  if (wanted_ != Desc()) reorder_ = onednn::Reorder(weight_desc(dense, step.shape.groups, kFloat), wanted_);
 }
 
 void NetWeights::read_filters(const pg_launch& launch, float* filters) const {
@@ -109,8 +126,12 @@ void NetWeights::write(const pg_launch& launch, void* weight, void* bias) {
   for (int64_t i = 0; i < count && fold_.scales(); i++)
     filters[static_cast<size_t>(i)] =
         static_cast<float>(filters[static_cast<size_t>(i)] * scale[static_cast<size_t>(i / row)]);
-  const auto scratch = std::make_unique<std::byte[]>(reorder_.workspace());
-  reorder_.run(filters.data(), weight, scratch.get());
+  if (winograd_) {
+    winograd_->transform(filters.data(), static_cast<float*>(weight));
+  } else {
+    const auto scratch = std::make_unique<std::byte[]>(reorder_.workspace());
+    reorder_.run(filters.data(), weight, scratch.get());
+  }
   for (int64_t o = 0; has_bias_ && o < channels_; o++)
     static_cast<float*>(bias)[o] = static_cast<float>(shift[static_cast<size_t>(o)]);
 }

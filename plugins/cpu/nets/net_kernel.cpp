@@ -15,6 +15,17 @@ void NetKernel::pack(uint32_t, const pg_launch& launch, pg_address target) {
   for (NetProgram::Weights& w : net_.weights) w.weights.write(launch, block + w.weight, block + w.bias);
 }
 
+namespace {
+
+void run_tiles(const NetTiles& tiles, const std::vector<void*>& addresses, void* scratchpad) {
+  auto floats = [&](size_t i) { return static_cast<float*>(addresses[i]); };
+  Winograd::Call call{floats(0), floats(1), nullptr, floats(2), tiles.add, tiles.relu, scratchpad};
+  if (addresses.size() > 3) call.bias = floats(3);
+  tiles.winograd.run(call);
+}
+
+}  // namespace
+
 void NetKernel::launch(const pg_launch& launch) {
   Scratch scratch(host_pointer(launch.workspace));
   char* buffers = static_cast<char*>(scratch.take(net_.memory.bytes()));
@@ -38,6 +49,8 @@ void NetKernel::launch(const pg_launch& launch) {
       work.copy->run(addresses[0], addresses[1], scratchpad);
     } else if (work.scale) {
       work.scale->run(addresses[0], addresses[1], addresses[2]);
+    } else if (work.tiles) {
+      run_tiles(*work.tiles, addresses, scratchpad);
     } else {
       addresses.push_back(scratchpad);
       work.step.run(addresses);

@@ -19,9 +19,16 @@ struct NetPlace {
   bool operator==(const NetPlace&) const = default;
 };
 
-// A primitive; a copy from the first place to the second; or the first place times the second's numbers.
+// A convolution by tiles of x, weight, y and a bias, as places have them, of which the bias may be missing.
+struct NetTiles {
+  Winograd winograd;
+  bool add, relu;
+};
+
+// A primitive; a copy from the first place to the second; the first place times the second's numbers; or a convolution.
 struct NetWork {
   onednn::Step step;
+  std::optional<NetTiles> tiles;
   std::optional<onednn::Copy> copy;
   std::optional<ChannelScale> scale;
   std::vector<NetPlace> places;
