@@ -36,10 +36,10 @@ struct WinogradTiles {
   int64_t filter, filter_count;  // those to compute, from a block's first on
   const float* weight;           // transformed: [places][blocks][channels][16], places `weight_step` apart
   int64_t weight_step;
-  const float* bias;             // [filters], or NULL
-  bool add, relu;                // y is added to; what is below 0 becomes 0
-  float* v;                      // room for [places][count][channels], places kWinogradApart more apart
-  float* sums;                   // the same for the filters, blocks of which are whole
+  const float* bias;  // [filters], or NULL
+  bool add, relu;     // y is added to; what is below 0 becomes 0
+  float* v;           // room for [places][count][channels], places kWinogradApart more apart
+  float* sums;        // the same for the filters, blocks of which are whole
 };
 
 // Filters of 3x3 to be transformed: of filter o and channel c nine numbers from weight[o * filter_step + c *
@@ -53,9 +53,31 @@ struct WinogradFilters {
   int64_t to_step;  // from a place to the next
 };
 
+// The gradient of filters: [places][channels][filters] sums over tiles, of which some by some filters are added up.
+struct WinogradGradient {
+  WinogradImages in, out;  // x and dy
+  const float *x, *dy;
+  int64_t top, left, high, wide, first, count;  // as above
+  int64_t filter, filter_count;                 // a multiple of 16 and one of 8
+  float *v, *w;  // room for [places][count][channels + kWinogradApart], and for filters, whose blocks are whole
+  float* sums;   // [places][channels][blocks of filters]
+  bool add;      // to what is there
+  float* dbias;  // of these filters: sums of dy; or NULL
+};
+// What becomes of the sums: the number k of nine of a filter and a channel lies at dweight[filter * filter_step +
+// channel * channel_step + k * number_step].
+struct WinogradGradientEnd {
+  const float* sums;
+  int64_t channels, filter, filter_count;
+  float* dweight;
+  int64_t filter_step, channel_step, number_step;
+};
+
 struct WinogradLoop {
   void (*convolve)(const WinogradTiles& t) = nullptr;  // NULL: there is no such loop
   void (*transform)(const WinogradFilters& f) = nullptr;
+  void (*add_gradient)(const WinogradGradient& g) = nullptr;
+  void (*end_gradient)(const WinogradGradientEnd& g) = nullptr;
 };
 struct WinogradLoops {
   WinogradLoop tiling[2];  // as kWinogradTilings has them

@@ -54,7 +54,7 @@ ConvGradients::ConvGradients(const ConvShape& s, int64_t images, bool behind_rel
       x_bytes_(images * s.c * s.in_count() * dtype_bytes(s.dtype)),
       y_count_(images * s.o * s.out_count()) {
   const Slot& slot = slots_[0];
-  one_dy_ = with_dx() && slot.x->has_same_dy(*slot.weight);
+  one_dy_ = with_dx() && slot.x->wanted_dy() == slot.weight->wanted_dy();
   plain_ = behind_relu && !(slot.weight->masks_dy() && (!with_dx() || slot.x->masks_dy()));
 }
 
@@ -67,8 +67,8 @@ uint64_t ConvGradients::workspace() const {
 ConvGradients::Rooms ConvGradients::reserve(Scratch& scratch) const {
   const Slot& slot = slots_[0];
   auto larger = [&](auto&& of) { return std::max(of(*slot.weight), with_dx() ? of(*slot.x) : 0); };
-  const uint64_t inner = larger([](const OnednnConvolution& c) { return c.workspace(); });
-  const uint64_t dy = larger([](const OnednnConvolution& c) { return c.dy_bytes(); });
+  const uint64_t inner = larger([](const WholeConvolution& c) { return c.workspace(); });
+  const uint64_t dy = larger([](const WholeConvolution& c) { return c.dy_bytes(); });
   const auto plain = static_cast<uint64_t>(plain_ ? y_count_ * dtype_bytes(dtype_) : 0);
   auto floats = [&](int64_t count) {
     return static_cast<float*>(scratch.take(static_cast<uint64_t>(count) * sizeof(float)));
@@ -114,7 +114,7 @@ void ConvGradients::run_part(const Data& d, const Rooms& rooms, size_t slot, int
     });
     dy = room.plain, y = nullptr;
   }
-  auto packed = [&](OnednnConvolution& convolution) -> const void* {
+  auto packed = [&](WholeConvolution& convolution) -> const void* {
     if (convolution.dy_bytes() == 0) return nullptr;
     convolution.pack_dy(dy, y, room.dy);
     return room.dy;

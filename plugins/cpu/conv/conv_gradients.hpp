@@ -3,7 +3,7 @@
 // convolution, is masked and brought to oneDNN's layout once for all of them, and stays in the caches meanwhile.
 #pragma once
 
-#include "conv/conv_onednn.hpp"
+#include "conv/whole_convolution.hpp"
 
 namespace pg::cpu {
 
@@ -26,7 +26,7 @@ class ConvGradients {
 
  private:
   struct Slot {  // a thread's primitives: their arguments serve one call at a time
-    std::unique_ptr<OnednnConvolution> x, weight;
+    std::unique_ptr<WholeConvolution> x, weight;
   };
   struct Room {  // a thread's, of the workspace
     void *inner, *dy, *plain;

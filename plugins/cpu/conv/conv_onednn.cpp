@@ -194,7 +194,7 @@ std::unique_ptr<OnednnConvolution> try_in(const ConvShape& s, onednn::DataType t
 
 bool pays_winograd(const ConvShape& s) { return s.suits_winograd() && s.n * s.image_tiles() >= kFewestTiles; }
 
-std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& s) {
+std::unique_ptr<WholeConvolution> make_whole_convolution(const ConvShape& s) {
   if (onednn::data_type(s.dtype) == onednn::DataType::undef) return nullptr;
   if (s.x.count() == 0 || s.weight.count() == 0 || s.y.count() == 0) return nullptr;
   if (has_zero_stride(s.x) || has_zero_stride(s.y) || has_zero_stride(s.weight)) return nullptr;
@@ -203,6 +203,7 @@ std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& s) {
     return nullptr;
   }
   if (s.groups > 1 && !s.weight.dense() && s.weight.stride[0] < 1) return nullptr;
+  if (auto winograd = make_winograd_convolution(s)) return winograd;
   if (onednn::computes(s.dtype)) {
     if (auto convolution = try_in(s, onednn::data_type(s.dtype))) return convolution;
   }

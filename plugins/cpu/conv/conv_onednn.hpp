@@ -2,7 +2,7 @@
 // A convolution or one of its gradients as one primitive of oneDNN, with the copies to the layouts that it wants.
 #pragma once
 
-#include "conv/conv.hpp"
+#include "conv/whole_convolution.hpp"
 #include "onednn/adapted.hpp"
 
 namespace pg::cpu {
@@ -19,7 +19,7 @@ constexpr uint64_t kWinogradBytes = uint64_t{256} << 20;
 // over need not be padded: oneDNN checks that the sizes fit exactly.
 onednn::Dims padding_behind(const ConvShape& s);
 
-class OnednnConvolution final : public Convolution {
+class OnednnConvolution final : public WholeConvolution {
  public:
   using Algorithm = dnnl::algorithm;
   // In the arithmetic of `type`: the tensors' own dtype, or float32. Throws dnnl::error for what oneDNN has no kernel
@@ -32,12 +32,10 @@ class OnednnConvolution final : public Convolution {
   bool activates() const override { return adapted_.activates(2); }
   void run(const ConvData& d) override;
 
-  // Of gradients: dy in the layout that run() wants, made once for several (ConvData::packed_dy). 0 bytes: as it lies.
-  uint64_t dy_bytes() const { return adapted_.packed_bytes(0); }
-  bool has_same_dy(const OnednnConvolution& other) const { return adapted_.wanted(0) == other.adapted_.wanted(0); }
-  // `y`, of what masks_dy(): dy counts where it is above 0.
-  void pack_dy(const void* dy, const void* y, void* target) { adapted_.pack(0, dy, target, y); }
-  bool masks_dy() const { return adapted_.masks(0); }
+  uint64_t dy_bytes() const override { return adapted_.packed_bytes(0); }
+  const onednn::Desc& wanted_dy() const override { return adapted_.wanted(0); }
+  void pack_dy(const void* dy, const void* y, void* target) override { adapted_.pack(0, dy, target, y); }
+  bool masks_dy() const override { return adapted_.masks(0); }
 
  private:
   bool try_create(const ConvShape& s, const onednn::Desc& x, const onednn::Desc& weight, const onednn::Desc& y,
@@ -53,8 +51,5 @@ class OnednnConvolution final : public Convolution {
   onednn::Desc x_, weight_, y_, given_bias_;
   onednn::Adapted adapted_;
 };
-
-// The fastest of oneDNN's, of the batch as a whole; NULL where it has none.
-std::unique_ptr<OnednnConvolution> make_whole_convolution(const ConvShape& shape);
 
 }  // namespace pg::cpu

@@ -224,7 +224,8 @@ void Builder::add_convolution(const NetStep& step, size_t index) {
 void Builder::add_tiles(const NetStep& step, const Winograd& winograd, size_t index) {
   auto eights = [&](uint32_t v) { return in_order(desc_of(piece_.value(v)).dims(), NetOrder::kEights, type_); };
   const Form x = form_in(step.x, eights(step.x), index);
-  const Form y = step.sums() ? make_summed(step, eights(step.y), x.place, index) : make_form(step.y, eights(step.y), index);
+  const Form y =
+      step.sums() ? make_summed(step, eights(step.y), x.place, index) : make_form(step.y, eights(step.y), index);
   NetWeights weights(piece_, positions_, step, winograd);
   const uint64_t weight_at = take_packed(weights.weight_bytes()), bias_at = take_packed(weights.bias_bytes());
   NetWork work;

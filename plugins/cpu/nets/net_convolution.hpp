@@ -3,7 +3,7 @@
 #pragma once
 
 #include "conv/conv_onednn.hpp"
-#include "conv/winograd_convolution.hpp"
+#include "conv/winograd_tiles.hpp"
 #include "nets/net_fold.hpp"
 
 namespace pg::cpu {

@@ -19,12 +19,21 @@ local shapes = {
   { 40, 16, 16, 48, 45, 3, { padding = 1 } }, -- more parts than weight gradients are kept
   { 4, 32, 32, 96, 90, 3, { groups = 2, padding = 1 } },
   { 6, 3, 24, 201, 120, 7, { stride = 2, padding = 3 } },
+  -- Winograd's way with AVX2: blocks of eight channels, tiles that go beyond the image, any padding.
+  { 2, 24, 40, 29, 31, 3, { padding = 1 } },
+  { 4, 40, 24, 20, 17, 3, {} },
+  { 2, 32, 48, 14, 15, 3, { padding = 2 } },
+  { 2, 48, 32, 13, 10, 3, { padding = 3 } },
+  { 2, 32, 32, 21, 18, 3, { padding = { 1, 0 } } },
+  { 16, 64, 72, 7, 7, 3, { padding = 1 } },
+  { 9, 128, 128, 4, 6, 3, { padding = 1 } }, -- by tiles of 2x2 results
 }
 local tolerance = { float32 = 1e-4, float16 = 4e-3, bfloat16 = 3e-2 }
 
-local function run(dtype, tensors, options)
+local function run(dtype, tensors, options, format)
   local x, w, b, dy = unpack(tensors)
   x, w, b = x:to(dtype), w:to(dtype), b:to(dtype)
+  if format then x, dy = x:contiguous { memory_format = format }, dy:contiguous { memory_format = format } end
   for _, p in ipairs { x, w, b } do p.requires_grad = true end
   local y = pg.conv2d(x, w, b, options)
   return { y, pg.grad(y, { x, w, b }, { grad_outputs = dy:to(dtype) }) }
@@ -42,11 +51,13 @@ for i, s in ipairs(shapes) do
     tensors[4] = random(unpack(pg.conv2d(tensors[1], tensors[2], tensors[3], options).shape))
     local expected = run("float64", tensors, options)
     for dtype, within in pairs(tolerance) do
-      for _ = 1, 3 do -- weights are packed when they are used again
-        for k, got in ipairs(run(dtype, tensors, options)) do
+      for turn = 1, 4 do -- weights are packed when they are used again
+        local format = turn == 4 and "channels_last" or nil
+        for k, got in ipairs(run(dtype, tensors, options, format)) do
           t.equal(got.dtype, dtype)
           local off = (got:to("float64") - expected[k]):abs():max():item()
-          t.ok(off <= within * expected[k]:abs():max():item(), ("%s, tensor %d is off by %g"):format(dtype, k, off))
+          t.ok(off <= within * expected[k]:abs():max():item(),
+               ("%s %s, tensor %d is off by %g"):format(dtype, format or "", k, off))
         end
       end
     end

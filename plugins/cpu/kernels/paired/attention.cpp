@@ -40,7 +40,7 @@ struct Pairs {
     const int64_t depth = (width + 1) / 2;
     const Pair* block = static_cast<const Pair*>(turned) + t.key * depth;
     small_product<Pair>(t.rows, {static_cast<const Pair*>(rows) + t.row * row, row, 1}, block, kKeys, scores, kKeys,
-                        false, [&](int64_t i, int64_t n) {
+                        Onto::kNothing, [&](int64_t i, int64_t n) {
                           return Extent{seen(p, t, i + n - 1), 0, depth};
                         });
   }
@@ -59,7 +59,7 @@ struct Pairs {
     Pair* const narrow = room(p);
     pair_columns(weights, t.rows, narrow);
     small_product<Pair>(t.rows, {narrow, kKeys / 2, 1}, static_cast<const Pair*>(p.v) + t.key / 2 * v_row, v_row, sums,
-                        v_row, true, [&](int64_t i, int64_t n) {
+                        v_row, Onto::kSums, [&](int64_t i, int64_t n) {
                           return Extent{v_row, 0, (seen(p, t, i + n - 1) + 1) / 2};
                         });
   }
@@ -69,7 +69,7 @@ struct Pairs {
     if (p.dq != nullptr) {
       pair_columns(slopes, t.rows, narrow);
       small_product<Pair>(t.rows, {narrow, kKeys / 2, 1}, static_cast<const Pair*>(p.k) + t.key / 2 * q_row, q_row,
-                          static_cast<float*>(p.dq) + t.row * q_row, q_row, true, [&](int64_t i, int64_t n) {
+                          static_cast<float*>(p.dq) + t.row * q_row, q_row, Onto::kSums, [&](int64_t i, int64_t n) {
                             return Extent{q_row, 0, (seen(p, t, i + n - 1) + 1) / 2};
                           });
     }
@@ -79,12 +79,12 @@ struct Pairs {
     auto first = [&](int64_t j) { return p.causal != 0 ? most(0, least(t.rows, t.key + j - t.row)) / 2 : 0; };
     pair_rows(weights, t.rows, narrow);
     small_product<Pair>(t.keys, {narrow, 1, kKeys}, static_cast<const Pair*>(p.dout_pairs) + t.row / 2 * v_row, v_row,
-                        static_cast<float*>(p.dv) + t.key * v_row, v_row, true, [&](int64_t j, int64_t) {
+                        static_cast<float*>(p.dv) + t.key * v_row, v_row, Onto::kSums, [&](int64_t j, int64_t) {
                           return Extent{v_row, first(j), depth};
                         });
     pair_rows(slopes, t.rows, narrow);
     small_product<Pair>(t.keys, {narrow, 1, kKeys}, static_cast<const Pair*>(p.q_pairs) + t.row / 2 * q_row, q_row,
-                        static_cast<float*>(p.dk) + t.key * q_row, q_row, true, [&](int64_t j, int64_t) {
+                        static_cast<float*>(p.dk) + t.key * q_row, q_row, Onto::kSums, [&](int64_t j, int64_t) {
                           return Extent{q_row, first(j), depth};
                         });
   }

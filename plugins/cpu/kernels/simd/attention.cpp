@@ -13,7 +13,7 @@ struct Floats {
   [[gnu::always_inline]] static void score_rows(const AttentionPass& p, const Tile& t, const T* q, int64_t q_row,
                                                 const void* turned, int64_t width, T* scores) {
     const T* block = static_cast<const T*>(turned) + t.key * width;  // blocks of kKeys rows of k, each [width][kKeys]
-    small_product<T>(t.rows, {q + t.row * q_row, q_row, 1}, block, kKeys, scores, kKeys, false,
+    small_product<T>(t.rows, {q + t.row * q_row, q_row, 1}, block, kKeys, scores, kKeys, Onto::kNothing,
                      [&](int64_t i, int64_t n) {
                        return Extent{seen(p, t, i + n - 1), 0, width};
                      });
@@ -27,8 +27,8 @@ struct Floats {
   }
   [[gnu::always_inline]] static void sum_values(const AttentionPass& p, const Tile& t, const T* weights, T* sums) {
     const int64_t v_row = attention_pad(p.value_width);
-    small_product<T>(t.rows, {weights, kKeys, 1}, static_cast<const T*>(p.v) + t.key * v_row, v_row, sums, v_row, true,
-                     [&](int64_t i, int64_t n) {
+    small_product<T>(t.rows, {weights, kKeys, 1}, static_cast<const T*>(p.v) + t.key * v_row, v_row, sums, v_row,
+                     Onto::kSums, [&](int64_t i, int64_t n) {
                        return Extent{v_row, 0, seen(p, t, i + n - 1)};
                      });
   }
@@ -37,7 +37,7 @@ struct Floats {
     auto *q = static_cast<const T*>(p.q), *dout = static_cast<const T*>(p.dout);
     if (p.dq != nullptr) {
       small_product<T>(t.rows, {slopes, kKeys, 1}, static_cast<const T*>(p.k) + t.key * q_row, q_row,
-                       static_cast<T*>(p.dq) + t.row * q_row, q_row, true, [&](int64_t i, int64_t n) {
+                       static_cast<T*>(p.dq) + t.row * q_row, q_row, Onto::kSums, [&](int64_t i, int64_t n) {
                          return Extent{q_row, 0, seen(p, t, i + n - 1)};
                        });
     }
@@ -45,11 +45,11 @@ struct Floats {
     // Of key j only queries from `first` on know.
     auto first = [&](int64_t j) { return p.causal != 0 ? most(0, least(t.rows, t.key + j - t.row)) : 0; };
     small_product<T>(t.keys, {weights, 1, kKeys}, dout + t.row * v_row, v_row, static_cast<T*>(p.dv) + t.key * v_row,
-                     v_row, true, [&](int64_t j, int64_t) {
+                     v_row, Onto::kSums, [&](int64_t j, int64_t) {
                        return Extent{v_row, first(j), t.rows};
                      });
     small_product<T>(t.keys, {slopes, 1, kKeys}, q + t.row * q_row, q_row, static_cast<T*>(p.dk) + t.key * q_row, q_row,
-                     true, [&](int64_t j, int64_t) {
+                     Onto::kSums, [&](int64_t j, int64_t) {
                        return Extent{q_row, first(j), t.rows};
                      });
   }

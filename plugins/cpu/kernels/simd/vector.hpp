@@ -105,13 +105,17 @@ struct Left {
   int64_t row, column;
 };
 
+// What becomes of c: it is replaced, it is what sums begin with, or they are added to it (which rounds to less where
+// many parts are added up).
+enum class Onto { kNothing, kSums, kBehind };
+
 // c[Rows][Vectors] (+)= a[Rows][begin .. end) b[begin .. end)[Vectors]
 template <class T, int Rows, int Vectors>
 [[gnu::always_inline]] inline void small_tile(int64_t begin, int64_t end, Left<T> a, const T* b, int64_t b_row,
-                                              typename SumOf<T>::type* c, int64_t c_row, bool add) {
+                                              typename SumOf<T>::type* c, int64_t c_row, Onto onto) {
   constexpr int64_t lanes = kVectorLanes<T>;
   Vector<typename SumOf<T>::type> sum[Rows][Vectors] = {};
-  if (add) {
+  if (onto == Onto::kSums) {
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; i++) {
 #pragma GCC unroll 2
@@ -129,6 +133,13 @@ template <class T, int Rows, int Vectors>
       if constexpr (Vectors > 1) sum[i][Vectors - 1] = multiply_add(x, b1, sum[i][Vectors - 1]);
     }
   }
+  if (onto == Onto::kBehind) {
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; i++) {
+#pragma GCC unroll 2
+      for (int j = 0; j < Vectors; j++) sum[i][j] = load_vector(c + i * c_row + j * lanes) + sum[i][j];
+    }
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; i++) {
 #pragma GCC unroll 2
@@ -142,32 +153,32 @@ struct Extent {
 };
 
 template <class T, int Rows>
-void small_rows(Extent e, Left<T> a, const T* b, int64_t b_row, typename SumOf<T>::type* c, int64_t c_row, bool add) {
+void small_rows(Extent e, Left<T> a, const T* b, int64_t b_row, typename SumOf<T>::type* c, int64_t c_row, Onto onto) {
   constexpr int64_t lanes = kVectorLanes<T>;
   int64_t j = 0;
   for (; j + lanes < e.columns; j += 2 * lanes)
-    small_tile<T, Rows, 2>(e.begin, e.end, a, b + j, b_row, c + j, c_row, add);
-  if (j < e.columns) small_tile<T, Rows, 1>(e.begin, e.end, a, b + j, b_row, c + j, c_row, add);
+    small_tile<T, Rows, 2>(e.begin, e.end, a, b + j, b_row, c + j, c_row, onto);
+  if (j < e.columns) small_tile<T, Rows, 1>(e.begin, e.end, a, b + j, b_row, c + j, c_row, onto);
 }
 
 // c[m][...] (+)= a[m][...] b. extent(i, rows) says what rows i to i + rows need; columns are rounded up to a vector.
 template <class T, class ExtentOf>
 [[gnu::always_inline]] inline void small_product(int64_t m, Left<T> a, const T* b, int64_t b_row,
-                                                 typename SumOf<T>::type* c, int64_t c_row, bool add,
+                                                 typename SumOf<T>::type* c, int64_t c_row, Onto onto,
                                                  const ExtentOf& extent) {
   constexpr int kRows = 6;
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) {
-    small_rows<T, kRows>(extent(i, kRows), {a.data + i * a.row, a.row, a.column}, b, b_row, c + i * c_row, c_row, add);
+    small_rows<T, kRows>(extent(i, kRows), {a.data + i * a.row, a.row, a.column}, b, b_row, c + i * c_row, c_row, onto);
   }
   Left<T> rest{a.data + i * a.row, a.row, a.column};
   auto* target = c + i * c_row;
   switch (m - i) {
-    case 5: return small_rows<T, 5>(extent(i, 5), rest, b, b_row, target, c_row, add);
-    case 4: return small_rows<T, 4>(extent(i, 4), rest, b, b_row, target, c_row, add);
-    case 3: return small_rows<T, 3>(extent(i, 3), rest, b, b_row, target, c_row, add);
-    case 2: return small_rows<T, 2>(extent(i, 2), rest, b, b_row, target, c_row, add);
-    case 1: return small_rows<T, 1>(extent(i, 1), rest, b, b_row, target, c_row, add);
+    case 5: return small_rows<T, 5>(extent(i, 5), rest, b, b_row, target, c_row, onto);
+    case 4: return small_rows<T, 4>(extent(i, 4), rest, b, b_row, target, c_row, onto);
+    case 3: return small_rows<T, 3>(extent(i, 3), rest, b, b_row, target, c_row, onto);
+    case 2: return small_rows<T, 2>(extent(i, 2), rest, b, b_row, target, c_row, onto);
+    case 1: return small_rows<T, 1>(extent(i, 1), rest, b, b_row, target, c_row, onto);
     default: return;
   }
 }

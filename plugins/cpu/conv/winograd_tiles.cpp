@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conv/winograd_convolution.hpp"
+#include "conv/winograd_tiles.hpp"
 
 #include <algorithm>
 
@@ -14,59 +14,75 @@ using ::cpu::kWinogradChannels;
 using ::cpu::kWinogradFilters;
 using ::cpu::WinogradTiling;
 
-constexpr int64_t kRowsTogether = 6;                   // tiles whose products are summed side by side
-constexpr int64_t kNearBytes = int64_t{4} << 20;       // transformed filters that are read from a cache
-constexpr int64_t kNearTiles = 24, kFarTiles = 48;     // at a time, by such filters and by others
-constexpr int64_t kFilterGrain = int64_t{1} << 14;     // numbers of filters that are worth a thread
+constexpr int64_t kRowsTogether = 6;                // tiles whose products are summed side by side
+constexpr int64_t kNearBytes = int64_t{4} << 20;    // transformed filters that are read from a cache
+constexpr int64_t kNearTiles = 24, kFarTiles = 48;  // at a time, by such filters and by others
+constexpr int64_t kFilterGrain = int64_t{1} << 14;  // numbers of filters that are worth a thread
 
 int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // How long a way takes, in multiplications of the direct way, as measured with AVX2 (README.md).
 class Cost {
  public:
-  explicit Cost(const ConvShape& s)
-      : images_(s.n), height_(result(s)[1]), width_(result(s)[2]), channels_(s.c), filters_(s.o) {}
-  double direct() const { return double(images_ * height_ * width_) * 9 * pairs(); }
-  double tiles(const WinogradTiling& tiling, bool packed) const {
-    const auto tiles = double(images_ * up(height_, tiling.side) * up(width_, tiling.side));
-    const auto places = double(tiling.places());
-    const bool near = places * pairs() * sizeof(float) <= double(kNearBytes);
-    const double reads = std::max(1.0, tiles / double(near ? kNearTiles : kFarTiles));
-    const double transforms = 60 * tiles * double(up(channels_, kWinogradChannels) + up(filters_, kWinogradChannels));
-    return places * (1.1 * tiles * pairs() + transforms + (near ? 1 : 5) * reads * pairs() + (packed ? 0 : 12) * pairs());
+  Cost(const ConvShape& s, bool packed)
+      : slopes_(s.kind == ConvKind::kWeightGradient),
+        packed_(packed),
+        images_(static_cast<double>(s.n)),
+        size_(s.kind == ConvKind::kInputGradient ? s.in : s.out),
+        pairs_(static_cast<double>(s.c * s.o)),
+        eights_(static_cast<double>(up(s.c, kWinogradChannels) + up(s.o, kWinogradChannels))) {}
+  double of_direct() const { return images_ * static_cast<double>(size_[1] * size_[2]) * 9 * pairs_; }
+  double of(const WinogradTiling& tiling) const {
+    const double tiles = images_ * static_cast<double>(up(size_[1], tiling.side) * up(size_[2], tiling.side));
+    const auto places = static_cast<double>(tiling.places());
+    const bool near = places * pairs_ * sizeof(float) <= kNearBytes;
+    const double times = std::max(1.0, tiles / (near ? kNearTiles : kFarTiles));  // that filters are read
+    const double filters = (slopes_ ? 2 : 1) * (near ? 1 : 5) * times + (packed_ ? 0 : 12);
+    return places * (1.1 * tiles * pairs_ + 60 * tiles * eights_ + filters * pairs_);
   }
 
  private:
-  static const int64_t* result(const ConvShape& s) { return s.kind == ConvKind::kForward ? s.out : s.in; }
-  double pairs() const { return double(channels_ * filters_); }
-  int64_t images_, height_, width_, channels_, filters_;
+  bool slopes_, packed_;
+  double images_;
+  const int64_t* size_;
+  double pairs_, eights_;
 };
 
-// Eight channels side by side.
-::cpu::WinogradImages blocked(const int64_t* size, int64_t channels) {
+}  // namespace
+
+::cpu::WinogradImages blocked_images(const int64_t (&size)[3], int64_t channels) {
   const int64_t plane = size[1] * size[2];
   return {size[1], size[2], channels, channels * plane, kWinogradChannels * plane, kWinogradChannels};
 }
 
-}  // namespace
+void lie_channels_last(::cpu::WinogradImages& images) {
+  images.eight = kWinogradChannels, images.pixel = images.channels;
+}
 
-std::optional<Winograd> Winograd::make(const ConvShape& s, bool packed) {
-  if (::cpu::winograd_loops.tiling[0].convolve == nullptr || s.kind == ConvKind::kWeightGradient) return std::nullopt;
+std::optional<int> find_winograd_tiling(const ConvShape& s, bool packed) {
+  if (::cpu::winograd_loops.tiling[0].convolve == nullptr) return std::nullopt;
   if (!s.suits_winograd() || s.c % kWinogradChannels != 0 || s.o % kWinogradChannels != 0) return std::nullopt;
   if (s.x.count() == 0 || s.y.count() == 0) return std::nullopt;
-  const Cost cost(s);
-  const double small = cost.tiles(::cpu::kWinogradTilings[0], packed);
+  const Cost cost(s, packed);
+  const double small = cost.of(::cpu::kWinogradTilings[0]);
   // Larger tiles take more memory for filters, and round to more.
-  const double large = cost.tiles(::cpu::kWinogradTilings[1], packed) / 0.85;
-  if (std::min(small, large) > 0.9 * cost.direct()) return std::nullopt;
-  return Winograd(s, small <= large ? 0 : 1);
+  const double large = cost.of(::cpu::kWinogradTilings[1]) / 0.85;
+  if (std::min(small, large) > 0.9 * cost.of_direct()) return std::nullopt;
+  return small <= large ? 0 : 1;
+}
+
+std::optional<Winograd> Winograd::make(const ConvShape& s, bool packed) {
+  const auto tiling = s.kind != ConvKind::kWeightGradient ? find_winograd_tiling(s, packed) : std::nullopt;
+  if (!tiling) return std::nullopt;
+  return Winograd(s, *tiling);
 }
 
 Winograd::Winograd(const ConvShape& s, int tiling)
     : loop_(&::cpu::winograd_loops.tiling[tiling]), tiling_(::cpu::kWinogradTilings[tiling]), alone_(s.alone) {
   const bool forward = s.kind == ConvKind::kForward;
   turned_ = !forward;
-  in_ = blocked(forward ? s.in : s.out, forward ? s.c : s.o), out_ = blocked(forward ? s.out : s.in, forward ? s.o : s.c);
+  in_ = blocked_images(forward ? s.in : s.out, forward ? s.c : s.o);
+  out_ = blocked_images(forward ? s.out : s.in, forward ? s.o : s.c);
   top_ = forward ? s.padding[1] : 2 - s.padding[1], left_ = forward ? s.padding[2] : 2 - s.padding[2];
   high_ = up(out_.height, tiling_.side), wide_ = up(out_.width, tiling_.side), tiles_ = s.n * high_ * wide_;
   blocks_ = up(out_.channels, kWinogradFilters);
@@ -79,11 +95,6 @@ Winograd::Winograd(const ConvShape& s, int tiling)
   // Few tiles: filters are shared out too, whose tiles are transformed as often.
   parts_ = threads_ == 1 || chunks_ >= 4 * threads_ ? 1 : std::min(blocks_, up(2 * threads_, chunks_));
   threads_ = std::min(threads_, chunks_ * parts_);
-}
-
-void Winograd::take_channels_last() {
-  for (::cpu::WinogradImages* images : {&in_, &out_})
-    images->eight = kWinogradChannels, images->pixel = images->channels;
 }
 
 int64_t Winograd::weight_step() const { return blocks_ * in_.channels * kWinogradFilters + kWinogradApart; }
