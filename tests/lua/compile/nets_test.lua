@@ -74,6 +74,26 @@ test("nets: float64 says how far eager and frozen calls are off", function(t)
        ("%g and %g"):format(difference(frozen, exact), difference(plain, exact)))
 end)
 
+-- Where the processor has loops of Winograd's way they are taken by the larger ones: tiles go beyond the image.
+test("nets: filters of 3x3 that slide by one, of all sizes, and what is behind them", function(t)
+  begin(t)
+  for i, s in ipairs { { 1, 64, 24, 14, 14 }, { 3, 24, 40, 9, 21 }, { 1, 40, 64, 17, 6 }, { 2, 64, 64, 4, 5 },
+                       { 1, 128, 128, 29, 30 } } do
+    local n, c, o, h, w = unpack(s)
+    for padding = 0, 3 do
+      local first, norm = stir(nn.Conv2d { c, o, 3, padding = padding }), stir(nn.BatchNorm2d { o })
+      local second = stir(nn.Conv2d { o, o, 3, padding = 1, bias = false })
+      check(t, function(x)
+        local y = norm(first(x)):relu()
+        local z = (second(y) + y):relu() -- a sum and an activation
+        z = second(z) + y -- a sum alone
+        z = second(z):relu() + z -- an activation before the sum
+        return second(pg.gelu(second(z))) -- another function, none
+      end, images(n, c, h, w), ("shape %d, padding %d"):format(i, padding))
+    end
+  end
+end)
+
 test("nets: writes to weights, biases, scales and statistics are seen by the next call", function(t)
   begin(t)
   local conv, norm = nn.Conv2d { 3, 16, 3 }, nn.BatchNorm2d { 16 }
