@@ -3454,7 +3454,8 @@ function pg.conv1d_activation(x, weight, bias, options, ...) end
 function Tensor:conv1d_activation(weight, bias, options, ...) end
 
 ---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
----stride + 1 elements, rounded down.
+---stride + 1 elements, rounded down. Filters of 3x3 with stride 1 may go Winograd's way, gradients too: rounding
+---differs from that of a sum of products, and an infinity or NaN may spread to results beside those that see it.
 ---@param x perigee.Tensor # [N, C, H, W]
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
@@ -3467,7 +3468,8 @@ function Tensor:conv1d_activation(weight, bias, options, ...) end
 function pg.conv2d(x, weight, bias, options, ...) end
 
 ---Cross-correlation of images with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) /
----stride + 1 elements, rounded down.
+---stride + 1 elements, rounded down. Filters of 3x3 with stride 1 may go Winograd's way, gradients too: rounding
+---differs from that of a sum of products, and an infinity or NaN may spread to results beside those that see it.
 ---@param weight perigee.Tensor # [O, C / groups, kh, kw]
 ---@param bias? perigee.Tensor # [O]
 ---@param options? integer|integer[]|{stride?: integer|integer[], padding?: integer|integer[]|"same"|"valid", dilation?: integer|integer[], groups?: integer} # stride={1, 1}, padding={0, 0}, dilation={1, 1}, groups=1

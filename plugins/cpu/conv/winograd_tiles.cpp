@@ -2,6 +2,7 @@
 #include "conv/winograd_tiles.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "conv/conv_parts.hpp"
 #include "onednn/onednn.hpp"
@@ -17,6 +18,7 @@ using ::cpu::WinogradTiling;
 constexpr int64_t kRowsTogether = 6;                // tiles whose products are summed side by side
 constexpr int64_t kNearBytes = int64_t{4} << 20;    // transformed filters that are read from a cache
 constexpr int64_t kNearTiles = 24, kFarTiles = 48;  // at a time, by such filters and by others
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of transformed filters
 constexpr int64_t kFilterGrain = int64_t{1} << 14;  // numbers of filters that are worth a thread
 
 int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -35,7 +37,9 @@ class Cost {
   double of(const WinogradTiling& tiling) const {
     const double tiles = images_ * static_cast<double>(up(size_[1], tiling.side) * up(size_[2], tiling.side));
     const auto places = static_cast<double>(tiling.places());
-    const bool near = places * pairs_ * sizeof(float) <= kNearBytes;
+    const double bytes = places * pairs_ * sizeof(float);
+    if (bytes > kMostBytes) return std::numeric_limits<double>::infinity();
+    const bool near = bytes <= kNearBytes;
     const double times = std::max(1.0, tiles / (near ? kNearTiles : kFarTiles));  // that filters are read
     const double filters = (slopes_ ? 2 : 1) * (near ? 1 : 5) * times + (packed_ ? 0 : 12);
     return places * (1.1 * tiles * pairs_ + 60 * tiles * eights_ + filters * pairs_);
