@@ -66,9 +66,10 @@ void declare_forward() {
   op.doc(std::string("Cross-correlation of ") + Text::what +
          " with filters. Along each axis the result has (size + padding - dilation (k - 1) - 1) / stride + 1 elements, "
          "rounded down." +
-         (axes == 2 ? " Filters of 3x3 with stride 1 may go Winograd's way, gradients too: rounding differs from that of "
-                      "a sum of products, and an infinity or NaN may spread to results beside those that see it."
-                    : ""))
+         (axes == 2
+              ? " Filters of 3x3 with stride 1 may go Winograd's way, gradients too: rounding differs from that of "
+                "a sum of products, and an infinity or NaN may spread to results beside those that see it."
+              : ""))
       .saves("x", "weight")
       .grad([](GradContext& g) { differentiate<axes>(g, g.dout(0)); });
   if constexpr (axes == 1)
