@@ -81,15 +81,15 @@ test("views of large images are taken as they lie, with gradients", function(t)
     local whole, w = pg.randn({ 3, 64, 25, 48 }, { dtype = dtype }), pg.randn({ 24, 32, 3, 3 }, { dtype = dtype })
     for i, x in ipairs { whole[{ {}, { 1, 64, 2 } }], whole:permute(1, 4, 3, 2)[{ {}, { 1, 32 } }] } do
       for _, v in ipairs { w, w:flip(3), pg.randn({ 32, 24, 3, 3 }, { dtype = dtype }):transpose(1, 2) } do
-        local function run(a, b)
+        local function convolve(a, b)
           a.requires_grad, b.requires_grad = true, true
           local y = pg.conv2d(a, b, nil, { padding = 1 })
           local n, o, rows, columns = unpack(y.shape)
           local dy = pg.linspace(-1, 1, n * o * rows * columns):to("bfloat16"):to(y.dtype)
           return { y, pg.grad(y, { a, b }, { grad_outputs = dy:reshape(n, o, columns, rows):transpose(3, 4) }) }
         end
-        local got = run(x:detach(), v:detach())
-        local expected = run(x:detach():contiguous():to("float64"), v:detach():contiguous():to("float64"))
+        local got = convolve(x:detach(), v:detach())
+        local expected = convolve(x:detach():contiguous():to("float64"), v:detach():contiguous():to("float64"))
         for k = 1, 3 do
           local off = (got[k]:to("float64") - expected[k]):abs():max():item()
           t.ok(off <= within * expected[k]:abs():max():item(),
