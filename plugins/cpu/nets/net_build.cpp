@@ -229,7 +229,7 @@ void Builder::add_tiles(const NetStep& step, const Winograd& winograd, size_t in
   NetWeights weights(piece_, positions_, step, winograd);
   const uint64_t weight_at = take_packed(weights.weight_bytes()), bias_at = take_packed(weights.bias_bytes());
   NetWork work;
-  work.tiles.emplace(winograd, step.sums(), !step.posts.empty() && !step.posts.back().sum);
+  work.tiles = NetTiles{winograd, step.sums(), !step.posts.empty() && !step.posts.back().sum};
   work.places = {x.place, {NetPlace::kPacked, weight_at}, y.place};
   if (step.has_bias()) work.places.push_back({NetPlace::kPacked, bias_at});
   net_.weights.push_back({std::move(weights), weight_at, bias_at});
