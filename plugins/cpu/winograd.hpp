@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/simd/winograd.cpp is asked for: convolutions of float32 by filters of 3x3 that slide by one, by tiles of
-// results, of images that keep at least eight channels side by side.
+// What kernels/simd/winograd.cpp and winograd_gradient.cpp are asked for: convolutions of float32 by filters of 3x3
+// that slide by one, by tiles of results, of images that keep at least eight channels side by side.
 #pragma once
 
 #include <cstdint>

@@ -99,9 +99,10 @@ class Convolution {
   virtual bool activates() const { return false; }  // whether run() sees to the shape's relu
 };
 
-// NULL: oneDNN has no fast kernel for the shape and dtype. Throws dnnl::error for what it refuses otherwise.
+// oneDNN's, or own loops of Winograd's way where they take less time. NULL: neither is fast for the shape and dtype.
+// Throws dnnl::error for what oneDNN refuses otherwise.
 std::unique_ptr<Convolution> make_onednn_convolution(const ConvShape& shape);
-// oneDNN's by parts of the batch; NULL where that does not pay or oneDNN has no kernel.
+// The same by parts of the batch; NULL where that does not pay or there is no kernel.
 std::unique_ptr<Convolution> make_split_convolution(const ConvShape& shape);
 // Columns and matrix products: float64, and what oneDNN lacks. Also takes empty tensors.
 std::unique_ptr<Convolution> make_column_convolution(const ConvShape& shape);

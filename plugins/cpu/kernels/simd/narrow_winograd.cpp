@@ -4,6 +4,7 @@
 // transformed by a multiple of the usual matrix, so that all numbers stay whole and a multiple of the result is exact:
 // sums may wrap around on the way.
 #include "narrow_conv.hpp"
+#include "tile_transform.hpp"
 
 namespace cpu::PG_CPU_ISA {
 namespace {
@@ -82,23 +83,11 @@ void transform_tiles(const NarrowTiles& t) {
     const int16_t* x = t.x + Tiles::kSide * (at / t.wide * t.row + at % t.wide * t.channels);
     int16_t* v = t.v + i * t.padded;
     for (int64_t c = 0; c < t.channels; c += kShorts) {
-      Shorts half[kNumbers][kNumbers];  // [column][row]
-#pragma GCC unroll 6
-      for (int k = 0; k < kNumbers; k++) {
-        Shorts d[kNumbers];
-#pragma GCC unroll 6
-        for (int j = 0; j < kNumbers; j++) d[j] = load_vector(x + j * t.row + k * t.channels + c);
-        Tiles::places(d, half[k]);
-      }
-#pragma GCC unroll 6
-      for (int j = 0; j < kNumbers; j++) {
-        Shorts d[kNumbers], out[kNumbers];
-#pragma GCC unroll 6
-        for (int k = 0; k < kNumbers; k++) d[k] = half[k][j];
-        Tiles::places(d, out);
-#pragma GCC unroll 6
-        for (int k = 0; k < kNumbers; k++) store_vector<int16_t>(v + (j * kNumbers + k) * place + c, out[k]);
-      }
+      transform_tile<Shorts, kNumbers, kNumbers>(
+          [](const auto& from, auto& to) __attribute__((always_inline)) { Tiles::places(from, to); },
+          [&](int j, int k) __attribute__((always_inline)) { return load_vector(x + j * t.row + k * t.channels + c); },
+          [&](int j, int k, Shorts number)
+              __attribute__((always_inline)) { store_vector<int16_t>(v + (j * kNumbers + k) * place + c, number); });
     }
   }
 }
@@ -141,28 +130,15 @@ void transform_sums(const NarrowTiles& t, const uint32_t* sums, const float* sca
       const int64_t lane = part * kWords;
       const uint32_t* from = sums + i * kConvFilters + lane;
       const Floats by = load_vector(scale + lane), plus = load_vector(bias + lane);
-      Words half[kNumbers][kSide];
-#pragma GCC unroll 6
-      for (int k = 0; k < kNumbers; k++) {
-        Words m[kNumbers];
-#pragma GCC unroll 6
-        for (int j = 0; j < kNumbers; j++) m[j] = load_vector(from + (j * kNumbers + k) * kPlace);
-        Tiles::results(m, half[k]);
-      }
-#pragma GCC unroll 4
-      for (int j = 0; j < kSide; j++) {
-        Words m[kNumbers], out[kSide];
-#pragma GCC unroll 6
-        for (int k = 0; k < kNumbers; k++) m[k] = half[k][j];
-        Tiles::results(m, out);
-#pragma GCC unroll 4
-        for (int k = 0; k < kSide; k++) {
-          Floats y = __builtin_convertvector((Vector<int32_t>)Tiles::whole(out[k], j, k), Floats) * by;
-          y = y + plus;
-          if (t.relu) y = y < 0 ? Floats{} : y;
-          store_vector(to + j * waiting.row + k * kConvFilters + lane, y);
-        }
-      }
+      transform_tile<Words, kNumbers, kSide>(
+          Tiles::results,
+          [&](int j, int k) __attribute__((always_inline)) { return load_vector(from + (j * kNumbers + k) * kPlace); },
+          [&](int j, int k, Words sum) __attribute__((always_inline)) {
+            Floats y = __builtin_convertvector((Vector<int32_t>)Tiles::whole(sum, j, k), Floats) * by;
+            y = y + plus;
+            if (t.relu) y = y < 0 ? Floats{} : y;
+            store_vector(to + j * waiting.row + k * kConvFilters + lane, y);
+          });
     }
   }
 }

@@ -30,34 +30,21 @@ void transform_sums(const WinogradTiles& t) {
     const int64_t rows = t.out.height - spot.row, columns = t.out.width - spot.column;
     for (int64_t f = 0; f < t.filter_count; f += kLanes) {
       const float* from = t.sums + i * sizes.sums_row + f;
-      Floats half[kNumbers][kSide];
-#pragma GCC unroll 6
-      for (int k = 0; k < kNumbers; k++) {
-        Floats m[kNumbers];
-#pragma GCC unroll 6
-        for (int j = 0; j < kNumbers; j++) m[j] = load_vector(from + (j * kNumbers + k) * sizes.sums_step);
-        Tiles::results(m, half[k]);
-      }
       const int64_t filter = t.filter + f;
       const Floats bias = t.bias != nullptr ? load_vector(t.bias + filter) : Floats{};
       float* to = t.y + spot.image * t.out.image + filter / kLanes * t.out.eight + spot.row * row + spot.column * pixel;
-#pragma GCC unroll 4
-      for (int j = 0; j < kSide; j++) {
-        if (j >= rows) break;
-        Floats m[kNumbers], out[kSide];
-#pragma GCC unroll 6
-        for (int k = 0; k < kNumbers; k++) m[k] = half[k][j];
-        Tiles::results(m, out);
-#pragma GCC unroll 4
-        for (int k = 0; k < kSide; k++) {
-          if (k >= columns) break;
-          float* place = to + j * row + k * pixel;
-          Floats y = out[k] + bias;
-          if (t.add) y = y + load_vector(place);
-          if (t.relu) y = y < 0 ? Floats{} : y;
-          store_vector(place, y);
-        }
-      }
+      transform_tile<Floats, kNumbers, kSide>(
+          Tiles::results,
+          [&](int j, int k)
+              __attribute__((always_inline)) { return load_vector(from + (j * kNumbers + k) * sizes.sums_step); },
+          [&](int j, int k, Floats y) __attribute__((always_inline)) {
+            if (j >= rows || k >= columns) return;
+            float* place = to + j * row + k * pixel;
+            y = y + bias;
+            if (t.add) y = y + load_vector(place);
+            if (t.relu) y = y < 0 ? Floats{} : y;
+            store_vector(place, y);
+          });
     }
   }
 }
@@ -94,21 +81,11 @@ void transform_filters(const WinogradFilters& f) {
       }
       float* to = f.to + (block * f.channels + c) * kWinogradFilters;
       for (int64_t lane = 0; lane < kWinogradFilters; lane += kLanes) {
-        Floats half[3][kNumbers];  // [column][row]
-#pragma GCC unroll 3
-        for (int k = 0; k < 3; k++) {
-          const Floats column[3] = {load_vector(g[k] + lane), load_vector(g[3 + k] + lane),
-                                    load_vector(g[6 + k] + lane)};
-          Tiles::filters(column, half[k]);
-        }
-#pragma GCC unroll 6
-        for (int j = 0; j < kNumbers; j++) {
-          const Floats row[3] = {half[0][j], half[1][j], half[2][j]};
-          Floats out[kNumbers];
-          Tiles::filters(row, out);
-#pragma GCC unroll 6
-          for (int k = 0; k < kNumbers; k++) store_vector(to + (j * kNumbers + k) * f.to_step + lane, out[k]);
-        }
+        transform_tile<Floats, 3, kNumbers>(
+            Tiles::filters,
+            [&](int j, int k) __attribute__((always_inline)) { return load_vector(g[3 * j + k] + lane); },
+            [&](int j, int k, Floats place)
+                __attribute__((always_inline)) { store_vector(to + (j * kNumbers + k) * f.to_step + lane, place); });
       }
     }
   }

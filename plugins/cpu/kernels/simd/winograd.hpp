@@ -5,7 +5,7 @@
 #pragma once
 
 #include "../../winograd.hpp"
-#include "vector.hpp"
+#include "tile_transform.hpp"
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 namespace cpu::PG_CPU_ISA {
@@ -80,26 +80,13 @@ struct Spot {
 
 // read(row, column, eight) answers the channels of the tile.
 template <class Tiles, class Read>
-[[gnu::always_inline]] inline void transform_tile(int64_t channels, float* v, int64_t step, const Read& read) {
+[[gnu::always_inline]] inline void transform_channels(int64_t channels, float* v, int64_t step, const Read& read) {
   constexpr int kNumbers = Tiles::kNumbers;
   for (int64_t eight = 0; eight < channels / kLanes; eight++) {
-    Floats half[kNumbers][kNumbers];  // [column][row]
-#pragma GCC unroll 6
-    for (int k = 0; k < kNumbers; k++) {
-      Floats d[kNumbers];
-#pragma GCC unroll 6
-      for (int j = 0; j < kNumbers; j++) d[j] = read(j, k, eight);
-      Tiles::places(d, half[k]);
-    }
-#pragma GCC unroll 6
-    for (int j = 0; j < kNumbers; j++) {
-      Floats d[kNumbers], out[kNumbers];
-#pragma GCC unroll 6
-      for (int k = 0; k < kNumbers; k++) d[k] = half[k][j];
-      Tiles::places(d, out);
-#pragma GCC unroll 6
-      for (int k = 0; k < kNumbers; k++) store_vector(v + (j * kNumbers + k) * step + eight * kLanes, out[k]);
-    }
+    transform_tile<Floats, kNumbers, kNumbers>(
+        Tiles::places, [&](int j, int k) __attribute__((always_inline)) { return read(j, k, eight); },
+        [&](int j, int k, Floats place)
+            __attribute__((always_inline)) { store_vector(v + (j * kNumbers + k) * step + eight * kLanes, place); });
   }
 }
 
@@ -118,7 +105,7 @@ void transform_tiles(const Call& t, const float* images, float* to, int64_t row,
     float* v = to + i * row;
     if (top >= 0 && left >= 0 && top + kNumbers <= in.height && left + kNumbers <= in.width) {
       const float* x = image + top * line + left * in.pixel;
-      transform_tile<Tiles>(
+      transform_channels<Tiles>(
           in.channels, v, step, [&](int j, int k, int64_t eight) __attribute__((always_inline)) {
             return load_vector(x + eight * in.eight + j * line + k * in.pixel);
           });
@@ -131,7 +118,7 @@ void transform_tiles(const Call& t, const float* images, float* to, int64_t row,
         at[j][k] = y >= 0 && y < in.height && x >= 0 && x < in.width ? y * line + x * in.pixel : -1;
       }
     }
-    transform_tile<Tiles>(
+    transform_channels<Tiles>(
         in.channels, v, step, [&](int j, int k, int64_t eight) __attribute__((always_inline)) {
           return load_vector(at[j][k] >= 0 ? image + eight * in.eight + at[j][k] : zeros);
         });

@@ -37,24 +37,13 @@ void transform_slopes(const WinogradGradient& g, const GradientSizes<Tiles>& siz
         continue;
       }
       const float* from = dy + (g.filter + f) / kLanes * out.eight;
-      Floats half[kSide][kNumbers];  // [column][row]
-#pragma GCC unroll 4
-      for (int k = 0; k < kSide; k++) {
-        Floats y[kSide];
-#pragma GCC unroll 4
-        for (int j = 0; j < kSide; j++)
-          y[j] = j < rows && k < columns ? load_vector(from + j * line + k * out.pixel) : Floats{};
-        Tiles::results_turned(y, half[k]);
-      }
-#pragma GCC unroll 6
-      for (int j = 0; j < kNumbers; j++) {
-        Floats y[kSide], places[kNumbers];
-#pragma GCC unroll 4
-        for (int k = 0; k < kSide; k++) y[k] = half[k][j];
-        Tiles::results_turned(y, places);
-#pragma GCC unroll 6
-        for (int k = 0; k < kNumbers; k++) store_vector(to + (j * kNumbers + k) * sizes.w_step, places[k]);
-      }
+      transform_tile<Floats, kSide, kNumbers>(
+          Tiles::results_turned,
+          [&](int j, int k) __attribute__((always_inline)) {
+            return j < rows && k < columns ? load_vector(from + j * line + k * out.pixel) : Floats{};
+          },
+          [&](int j, int k, Floats place)
+              __attribute__((always_inline)) { store_vector(to + (j * kNumbers + k) * sizes.w_step, place); });
     }
   }
 }
@@ -91,24 +80,13 @@ void end_gradient(const WinogradGradientEnd& g) {
   for (int64_t c = 0; c < g.channels; c++) {
     for (int64_t f = 0; f < g.filter_count; f += kLanes) {
       const float* from = g.sums + c * sizes.filters + f;
-      Floats half[kNumbers][3];  // [column][row]
-#pragma GCC unroll 6
-      for (int k = 0; k < kNumbers; k++) {
-        Floats m[kNumbers];
-#pragma GCC unroll 6
-        for (int j = 0; j < kNumbers; j++) m[j] = load_vector(from + (j * kNumbers + k) * sizes.sums_step);
-        Tiles::filters_turned(m, half[k]);
-      }
       alignas(32) float numbers[9][kLanes];
-#pragma GCC unroll 3
-      for (int j = 0; j < 3; j++) {
-        Floats m[kNumbers], out[3];
-#pragma GCC unroll 6
-        for (int k = 0; k < kNumbers; k++) m[k] = half[k][j];
-        Tiles::filters_turned(m, out);
-#pragma GCC unroll 3
-        for (int k = 0; k < 3; k++) store_vector(numbers[3 * j + k], out[k]);
-      }
+      transform_tile<Floats, kNumbers, 3>(
+          Tiles::filters_turned,
+          [&](int j, int k)
+              __attribute__((always_inline)) { return load_vector(from + (j * kNumbers + k) * sizes.sums_step); },
+          [&](int j, int k, Floats number)
+              __attribute__((always_inline)) { store_vector(numbers[3 * j + k], number); });
       float* to = g.dweight + (g.filter + f) * g.filter_step + c * g.channel_step;
       for (int64_t i = 0; i < kLanes; i++, to += g.filter_step) {
         for (int k = 0; k < 9; k++) to[k * g.number_step] = numbers[k][i];
