@@ -508,7 +508,7 @@ typedef struct perigee_size {
 typedef struct perigee_handle {
   pgc_tensor *ptr;
   uint32_t slot;
-  uint64_t large;
+  double kept;
 } perigee_handle;
 typedef struct perigee_slots {
   pgc_tensor **ptrs;

@@ -2,10 +2,10 @@
 -- Compiled functions (core/src/compile). They are few and long-lived, so these have finalizers.
 
 local ffi = require "ffi"
-local entries = require "perigee.native.entries"
 local errors = require "perigee.native.errors"
 local gradients = require "perigee.native.gradients"
 local handles = require "perigee.native.handles"
+local lifetimes = require "perigee.native.lifetimes"
 local modules = require "perigee.native.modules"
 local operators = require "perigee.native.operators"
 local scopes = require "perigee.native.scopes"
@@ -30,100 +30,149 @@ function M.mode(where)
   return mode
 end
 
----What M.call takes. fuse: whether several operators may be one kernel; capture: whether a plan may be captured.
-function M.create(fuse, capture)
+---What M.call takes. fn: what a call runs; by: what its tensors say that has closed them; fuse: whether several
+---operators may be one kernel; capture: whether a plan may be captured.
+function M.create(fn, by, fuse, capture)
   local out = ffi.new("pgc_compiled *[1]")
   if C.pgc_compiled_create(out) ~= 0 then errors.raise_native(C, "compile") end
   local compiled = ffi.gc(out[0], C.pgc_compiled_release)
   C.pgc_compiled_fuse(compiled, fuse and 1 or 0)
   C.pgc_compiled_capture(compiled, capture and 1 or 0)
-  return { native = compiled, go_on = function() C.pgc_compiled_go_on(compiled) end,
-           pause = function() C.pgc_compiled_pause(compiled) end }
+  return { native = compiled, fn = fn, by = by, ending = false, noted = false, stepped = false }
 end
 
 -- Optimizers count steps that a compiled call has yet to carry out. Where it fails before that, they count as before.
 -- Whether an update has happened is told by the version of a parameter, which is looked at before a call begins: within
 -- it that would end what is planned as one.
-local noted
+local noting -- whose call is running; one within it notes for both
+
 ---Before a group of parameters, { params =, steps = }, is stepped.
 function M.note_step(group)
-  if not noted or noted[group] then return end
+  if not noting then return end
+  local list = noting.noted or {}
+  for i = 1, #list do if list[i].group == group then return end end
+  noting.noted = list
   local steps = {}
   for i, step in ipairs(group.steps) do steps[i] = step end
-  noted[group] = steps
+  list[#list + 1] = { group = group, steps = steps }
 end
 
 local function version_of(group) return group.params[1] and gradients.version_of(group.params[1]) end
 
 local function begin_notes(self)
-  if noted then return false end -- within another's call, which notes for both
-  self.versions = {}
-  for group in pairs(self.groups or {}) do self.versions[group] = version_of(group) end
-  noted = {}
-  return true
+  if noting then return end
+  noting, self.noted = self, false
+  local stepped = self.stepped -- by the last call
+  if not stepped then return end
+  for i = 1, #stepped do stepped[i].version = version_of(stepped[i].group) end
 end
 
-local function take_back(self, noting)
-  if not noting then return end
-  local list = noted
-  noted = nil
-  for group, steps in pairs(list or {}) do
-    if self.versions[group] ~= nil and self.versions[group] == version_of(group) then
-      for i, step in ipairs(steps) do group.steps[i] = step end
+local function version_before(self, group)
+  local stepped = self.stepped or {}
+  for i = 1, #stepped do if stepped[i].group == group then return stepped[i].version end end
+end
+
+local function take_back(self)
+  if noting ~= self then return end
+  noting = nil
+  for _, note in ipairs(self.noted or {}) do
+    local group, version = note.group, version_before(self, note.group)
+    if version ~= nil and version == version_of(group) then
+      for i, step in ipairs(note.steps) do group.steps[i] = step end
     end
   end
 end
 
-local function finish(self, noting, ok, ...)
-  local compiled, freezes = self.native, self.ending
-  self.ending = nil
-  if not ok then
-    C.pgc_compiled_abort(compiled)
-    take_back(self, noting)
-    error((...), 0)
-  end
+-- ---- a call ----
+
+-- Whether the call is planned; else nothing has begun.
+local function begin(self)
+  begin_notes(self)
+  local rc = C.pgc_compiled_begin(self.native, entered)
+  if rc == 0 and entered[0] ~= 0 then return true end
+  self.ending = false
+  take_back(self)
+  if rc ~= 0 then errors.raise_native(C, "compile") end
+  return false
+end
+
+local function give_up(self, err)
+  C.pgc_compiled_abort(self.native)
+  take_back(self)
+  error(err, 0)
+end
+
+-- Runs what has been asked for. `ending`: what does so, with results(...) of the call.
+local function carry_out(self, ending, ...)
   handles.release_dead() -- what nobody can ask for any more needs no memory of its own
   local rc
-  if freezes then
-    rc = freezes(compiled, ...)
+  if ending then
+    rc = ending(self.native, ...)
   else
-    rc = C.pgc_compiled_end(compiled)
+    rc = C.pgc_compiled_end(self.native)
     if rc == RETRY then
       operators.make_room()
-      rc = C.pgc_compiled_end(compiled)
+      rc = C.pgc_compiled_end(self.native)
     end
   end
   if rc ~= 0 then
     local _, err = pcall(errors.raise_native, C, "compile")
-    C.pgc_compiled_abort(compiled)
-    take_back(self, noting)
-    error(err, 0)
+    give_up(self, err)
   end
-  if noting then
-    if entries.count(noted, 1) > 0 then self.groups = noted end
-    noted = nil
+  if noting == self then
+    noting = nil
+    if self.noted then self.stepped = self.noted end
   end
+end
+
+-- What stands behind the function's call. As all of the way of a call it compiles, also by itself: see "Code that
+-- compiles" in bindings/lua/README.md.
+local function finish(self, log, ok, err, ...)
+  local ending, count = self.ending, select("#", ...)
+  self.ending = false
+  handles.leave_log(log)
+  if not ok then
+    handles.close_log(log, self.by)
+    give_up(self, err)
+  end
+  if count == 1 and not ending then
+    local result = ...
+    lifetimes.spare(result)
+    handles.close_log(log, self.by)
+    carry_out(self, false)
+    return result
+  end
+  lifetimes.spare_all(...)
+  handles.close_log(log, self.by)
+  carry_out(self, ending, ...)
+  if count == 0 then return end
   return ...
 end
 
----Calls scope(by, fn, ...), which closes what nobody outside of it may use, and then runs what that has asked for.
-function M.call(self, scope, by, fn, ...)
+local function in_coroutine(self, log, ...)
   local compiled = self.native
-  local noting = begin_notes(self)
-  if C.pgc_compiled_begin(compiled, entered) ~= 0 then
-    take_back(self, noting)
-    errors.raise_native(C, "compile")
+  return lifetimes.call_within(log, function() C.pgc_compiled_go_on(compiled) end,
+                               function() C.pgc_compiled_pause(compiled) end, self.fn, ...)
+end
+
+---Calls the function, closes what nobody outside of the call may use, and then runs what that has asked for.
+function M.call(self, ...)
+  local count = select("#", ...)
+  if not begin(self) then
+    if count == 1 then
+      local argument = ...
+      return lifetimes.scope(self.by, self.fn, argument)
+    end
+    return lifetimes.scope(self.by, self.fn, ...)
   end
-  if entered[0] == 0 then
-    self.ending = nil
-    take_back(self, noting)
-    return scope(by, fn, ...)
+  local log = handles.new_log()
+  if not scopes.in_main() then return finish(self, log, pcall(scopes.call_any, in_coroutine, self, log, ...)) end
+  handles.open_log(log)
+  if count == 1 then
+    local argument = ...
+    return finish(self, log, pcall(scopes.call_one, self.fn, argument))
   end
-  if scopes.in_main() then -- as scopes.with, in one step
-    self.go_on()
-    return finish(self, noting, pcall(scope, by, fn, ...))
-  end
-  return finish(self, noting, pcall(scopes.with, self.go_on, self.pause, scope, by, fn, ...))
+  return finish(self, log, pcall(scopes.call_any, self.fn, ...))
 end
 
 ---Calls from now on may be frozen: see call_to_freeze. layouts: whether what they compute may differ by rounding.

@@ -44,7 +44,7 @@ local function frame_name(info)
 end
 
 ---Set by the layer code: the function that calls a layer's forward, with the layer as its first local.
-M.layer_call = nil
+M.layer_calls = {}
 
 -- The lines of a script's forward that has left the stack with `return x:op()`, told by the call of its layer.
 local function lost_forward(layer)
@@ -65,7 +65,7 @@ local function quick_line()
     local info = debug.getinfo(level, "f")
     if not info then return nil end
     local fn = info.func
-    if fn == M.layer_call then return false end
+    if M.layer_calls[fn] then return false end
     local names = scripts[fn]
     if names == nil then
       local source = debug.getinfo(fn, "S")
@@ -90,7 +90,7 @@ function M.script_line()
   if quick ~= false then return quick end
   local line = scopes.each_frame("Slf", function(info, thread, level)
     if info.what ~= "C" and not is_own(info.source) then return frame_name(info) end
-    if not M.layer_call or info.func ~= M.layer_call then return nil end
+    if not M.layer_calls[info.func] then return nil end
     local layer = scopes.first_local(thread, level)
     return lost_forward(layer)
   end)

@@ -27,7 +27,7 @@ local objects = setmetatable({}, { __mode = "v" })
 local sentinel = setmetatable({}, { __mode = "v" }) -- loses its entry in every collector cycle
 local anchors = {}
 local closed_by = { "t:free()" } -- what closed a handle, by the number that a closed handle keeps in `slot`
-local scope_log -- handles made in the innermost pg.scope, weakly: { n = count, ... }
+local log -- of the handles that are made, where they are noted: see open_log
 local C
 
 local MIN_SLOTS, MAX_SLOTS = 2048, 262144
@@ -191,8 +191,8 @@ local function wrap(p)
   local handle = Handle(p, slot)
   objects[slot] = handle
   if S.scoped ~= 0 then
-    local n = scope_log.n + 1
-    scope_log.n, scope_log[n] = n, handle
+    local n = log.n + 1
+    log.n, log.made[n] = n, handle
   end
   return handle
 end
@@ -284,44 +284,73 @@ function M.release_all()
   end
 end
 
+-- ---- logs: handles that are closed together, but for those that are spared ----
+
+local FOREVER = -1
 local weak = { __mode = "v" }
+local MOST_IDLE = 1024 -- logs, and tensors that one of them has noted
+local idle, idle_count = {}, 0 -- logs that may be used again
+local closing = 1              -- the number of the log that is closed next: `kept` of what it spares
 
----An empty log for set_log.
-function M.new_log() return setmetatable({ n = 0 }, weak) end
-
----The log in force, and setting it (false: none).
-function M.current_log() return scope_log or false end
-function M.set_log(log)
-  scope_log = log or nil
-  S.scoped = log and 1 or 0
+local function set_log(new)
+  log = new or nil
+  S.scoped = new and 1 or 0
 end
 
----Closes the handles of a log but those in the set `kept`, which pass to the log around it (false: none). `by` is what
----they will say has closed them.
-function M.close_log(log, kept, outer, by)
-  for i = 1, log.n do
-    local t = log[i]
-    if t and kept[t] then
-      if outer then outer.n, outer[outer.n + 1] = outer.n + 1, t end
-    elseif t then
-      M.close(t, by and M.reason(by))
-    end
+---The log in force, and setting it (false: none).
+function M.current_log() return log or false end
+M.set_log = set_log
+
+---A log, to be closed some time.
+function M.new_log()
+  if idle_count == 0 then return { n = 0, made = setmetatable({}, weak), outer = false } end
+  idle_count = idle_count - 1
+  return idle[idle_count + 1]
+end
+
+---Puts a log in force: what is made from now on is noted there.
+function M.open_log(own)
+  own.outer = log or false
+  set_log(own)
+end
+
+---Puts the log in force that was so before, if this one still is.
+function M.leave_log(own)
+  if log == own then set_log(own.outer) end
+end
+
+---The log that is closed next lets this tensor pass on to the one that is in force then.
+function M.spare(t)
+  if t.kept ~= FOREVER then t.kept = closing end
+end
+
+---No log closes this tensor.
+function M.keep(t) t.kept = FOREVER end
+
+local close = M.close
+local function close_noted(t, reason)
+  if not t then return end -- collected
+  if t.kept ~= closing and t.kept ~= FOREVER then
+    close(t, reason)
+  elseif log then
+    local n = log.n + 1
+    log.n, log.made[n] = n, t
   end
 end
 
-local function end_tidy(log, outer, ok, result)
-  M.set_log(outer)
-  M.close_log(log, ok and { [result] = true } or {}, outer)
-  if not ok then error(result, 0) end
-  return result
-end
-
----Runs fn(...), which has one result, and closes every other handle that it made: for code that shows them to nobody.
----Their memory then serves what comes next while it is still in the processor's caches, and no collector has to run.
-function M.tidy(fn, ...)
-  local log, outer = M.new_log(), M.current_log()
-  M.set_log(log)
-  return end_tidy(log, outer, pcall(fn, ...))
+---Closes what a log has noted, and has not been spared. The log has been left, and is nobody's any more. `by` is what
+---closed tensors will say has closed them.
+function M.close_log(own, by)
+  local made, n, reason = own.made, own.n, by and M.reason(by) or 1
+  if n >= 1 then close_noted(made[1], reason) end -- see "Code that compiles" in bindings/lua/README.md
+  if n >= 2 then close_noted(made[2], reason) end
+  if n >= 3 then close_noted(made[3], reason) end
+  if n >= 4 then close_noted(made[4], reason) end
+  for i = 5, n do close_noted(made[i], reason) end
+  own.n, own.outer, closing = 0, false, closing + 1
+  if n > MOST_IDLE or idle_count == MOST_IDLE then return end -- larger ones are rare, and the collector walks through them
+  idle_count = idle_count + 1
+  idle[idle_count] = own
 end
 
 function M.start(library) C = library end

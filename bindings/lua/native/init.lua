@@ -89,6 +89,7 @@ local function start()
   native.entries = require "perigee.native.entries"
   local scopes = require("perigee.native.scopes")
   native.with, native.in_main, native.frames = scopes.with, scopes.in_main, scopes
+  native.lifetimes = require "perigee.native.lifetimes"
   native.shape, native.dtypes = require "perigee.native.shape", require "perigee.native.dtypes"
   native.size = require "perigee.native.size"
   native.is_whole = require("perigee.native.attributes").is_whole -- 5LL

@@ -113,7 +113,7 @@ local function address(pointer) return tonumber(ffi.cast("uintptr_t", ffi.cast("
 local function is_called_here()
   if profiled.number == 0 then return true end
   return scopes.each_frame("f", function(info, thread, level)
-    if info.func == errors.layer_call and scopes.first_local(thread, level) == profiled.layer then return not thread end
+    if errors.layer_calls[info.func] and scopes.first_local(thread, level) == profiled.layer then return not thread end
   end)
 end
 

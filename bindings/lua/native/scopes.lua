@@ -3,14 +3,29 @@
 -- a coroutine the function runs in an inner coroutine, so that a yield inside it first restores what was outside, then
 -- passes through, and a resume puts the state back.
 
+local coroutines = require "perigee.native.coroutines"
+
 local M = {}
 
 local outer = setmetatable({}, { __mode = "k" }) -- by inner coroutine: the one that it stands for
 
--- Puts the old state back and hands on what pcall answered. Foreign errors are rethrown as they are.
-local function finish(leave, old, ok, ...)
+-- Functions that pcall calls in place of fn. LuaJIT compiles no return from a function with `...` to pcall, nor calls
+-- that end as tail calls in one; so results come behind a value of their own. See "Code that compiles" in
+-- bindings/lua/README.md.
+local function call_none(fn) return true, fn() end
+local function call_one(fn, argument) return true, fn(argument) end
+local function call_any(fn, ...) return true, fn(...) end
+
+M.call_none, M.call_one, M.call_any = call_none, call_one, call_any
+
+-- Puts the old state back and hands on what was answered. Foreign errors are rethrown as they are.
+local function finish(leave, old, ok, err, ...)
   leave(old)
-  if not ok then error((...), 0) end
+  if not ok then error(err, 0) end
+  if select("#", ...) == 1 then
+    local result = ...
+    return result
+  end
   return ...
 end
 
@@ -63,13 +78,22 @@ end
 
 ---Whether no coroutine runs: then what is put in force is put back by whoever put it there.
 function M.in_main()
+  if not coroutines.possible then return true end
   local co, main = coroutine.running()
   return co == nil or main == true
 end
 
 ---Runs fn(...) between old = enter() and leave(old).
 function M.with(enter, leave, fn, ...)
-  if M.in_main() then return finish(leave, enter(), pcall(fn, ...)) end
+  if M.in_main() then
+    local old, count = enter(), select("#", ...)
+    if count == 0 then return finish(leave, old, pcall(call_none, fn)) end
+    if count == 1 then
+      local argument = ...
+      return finish(leave, old, pcall(call_one, fn, argument))
+    end
+    return finish(leave, old, pcall(call_any, fn, ...))
+  end
   return M.resume(coroutine.create(fn), enter, leave, ...)
 end
 

@@ -14,6 +14,7 @@ local lua = ffi.C
 local BEGIN = [[
   local path, cpath, packed = ...
   package.path, package.cpath = path, cpath
+  require("perigee.native.coroutines").watch()
   return require("perigee.native.worker").start(packed)
 ]]
 

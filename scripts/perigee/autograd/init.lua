@@ -78,9 +78,16 @@ return function(pg, native)
   function pg.is_grad_enabled() return native.grad_enabled() end
 
   local function grad_scope(name, on)
+    local function enter() return native.set_grad_enabled(on) end
     pg[name] = function(fn, ...)
       check_function(name, fn)
-      return native.with(function() return native.set_grad_enabled(on) end, native.set_grad_enabled, fn, ...)
+      local count = select("#", ...) -- see "Code that compiles" in bindings/lua/README.md
+      if count == 0 then return native.with(enter, native.set_grad_enabled, fn) end
+      if count == 1 then
+        local argument = ...
+        return native.with(enter, native.set_grad_enabled, fn, argument)
+      end
+      return native.with(enter, native.set_grad_enabled, fn, ...)
     end
   end
   ---pg.no_grad(fn, ...): nothing in fn is recorded for gradients.
@@ -123,51 +130,13 @@ return function(pg, native)
 
   -- ---- pg.scope ----
 
-  local handles = native.handles
-  local innermost -- { log, kept } of the scope that is running
-
-  local function spare(kept, ...)
-    for i = 1, select("#", ...) do
-      local v = select(i, ...)
-      if native.is_tensor(v) then kept[v] = true end
-      if type(v) == "table" and getmetatable(v) == nil then
-        for _, x in pairs(v) do
-          if native.is_tensor(x) then kept[x] = true end
-        end
-      end
-    end
-  end
-
-  local function end_scope(scope, ok, ...)
-    if ok then spare(scope.kept, ...) end
-    handles.close_log(scope.log, scope.kept, scope.outer and scope.outer.log, scope.by)
-    if not ok then error((...), 0) end
-    return ...
-  end
-
-  ---pg.scope; `by` is what tensors say that it has closed.
-  function native.scope(by, fn, ...)
-    local scope = { log = handles.new_log(), kept = {}, outer = innermost, by = by }
-    local function enter()
-      local old = { log = handles.current_log(), scope = innermost }
-      handles.set_log(scope.log)
-      innermost = scope
-      return old
-    end
-    local function leave(old)
-      handles.set_log(old.log)
-      innermost = old.scope
-    end
-    return end_scope(scope, pcall(native.with, enter, leave, fn, ...))
-  end
-
   ---Runs fn(...) and closes every tensor it made, but for what it returns (also in a table) or gives to pg.keep.
   ---@param fn function
   ---@param ... any arguments of fn
   ---@return any ... what fn returns
   function pg.scope(fn, ...)
     check_function("scope", fn)
-    return native.scope("pg.scope at " .. (native.script_line() or "?"), fn, ...)
+    return native.lifetimes.scope("pg.scope at " .. (native.script_line() or "?"), fn, ...)
   end
 
   ---Keeps a tensor beyond the innermost scope. Answers it.
@@ -175,11 +144,7 @@ return function(pg, native)
   ---@return perigee.Tensor
   function pg.keep(t)
     tensor.check_open(t, "keep")
-    local scope = innermost
-    while scope do -- out of all scopes: what is kept may be stored anywhere
-      scope.kept[t] = true
-      scope = scope.outer
-    end
+    native.handles.keep(t) -- in all scopes: what is kept may be stored anywhere
     return t
   end
 

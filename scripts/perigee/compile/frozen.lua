@@ -161,7 +161,7 @@ local function note(self, key, arguments, ...)
     call.template = template_of(list, flags, arguments, n, unpack(returned, 1, n))
     keep(self, key, call)
   end
-  return compiled.call_to_freeze(self.native, arguments, results, made, self.scope, self.by, self.fn, ...)
+  return compiled.call_to_freeze(self.native, arguments, results, made, ...)
 end
 
 ---Makes a compiled function one whose calls are frozen.
@@ -171,7 +171,7 @@ function frozen.start(self)
 end
 
 function frozen.call(self, ...)
-  if native.anomalies.detected then return self.scope(self.by, self.fn, ...) end
+  if native.anomalies.detected then return native.lifetimes.scope(self.by, self.fn, ...) end
   local key, arguments = read(select("#", ...), ...)
   local list = self.calls[key]
   if list then

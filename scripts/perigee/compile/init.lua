@@ -7,6 +7,7 @@ local pg = require "perigee"
 local frozen = require "perigee.compile.frozen"
 
 local compiled = native.compiled
+local call = compiled.call
 
 ---@class perigee.Compiled
 ---@overload fun(...: any): any
@@ -47,20 +48,26 @@ local function compile(...)
     inner = function(...) return pg.no_grad(recorded, ...) end
   end
   local by = "the compiled function of " .. (native.script_line() or "?")
-  local scope = pg.scope and native.scope -- which comes with it
-  local self = { fn = inner, mode = compiled.mode "compile", fuse = o.fuse, by = by, scope = scope }
+  local self = { fn = inner, mode = compiled.mode "compile", fuse = o.fuse, by = by, native = false }
   self.captures = o.capture and self.mode == "capture"
   self.layout = o.layout and (self.mode == "layout" or self.mode == "capture")
-  if self.mode ~= "off" then self.native = compiled.create(o.fuse and self.mode ~= "plan", self.captures) end
-  self.frozen = o.frozen and self.native ~= nil
+  if self.mode ~= "off" then
+    self.native = compiled.create(inner, by, o.fuse and self.mode ~= "plan", self.captures)
+  end
+  self.frozen = o.frozen and self.native ~= false
   if self.frozen then frozen.start(self) end
   return setmetatable(self, Compiled)
 end
 
 function Compiled:__call(...)
+  local own = self.native
   if self.frozen then return frozen.call(self, ...) end
-  if not self.native then return self.scope(self.by, self.fn, ...) end
-  return compiled.call(self.native, self.scope, self.by, self.fn, ...)
+  if not own then return native.lifetimes.scope(self.by, self.fn, ...) end
+  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+    local argument = ...
+    return call(own, argument)
+  end
+  return call(own, ...)
 end
 
 local function nothing() -- of a function that is not compiled

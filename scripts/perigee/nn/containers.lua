@@ -4,6 +4,7 @@
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
 local path = require "perigee.nn.path"
+local policy = require "perigee.nn.policy"
 local fields = require "perigee.nn.fields"
 local positions = require "perigee.nn.positions"
 local walk = require "perigee.nn.walk"
@@ -100,33 +101,51 @@ local function entry(self, i)
   return layer
 end
 
--- What the layers make of the inputs, one after the other, and whether nobody else has seen that tensor.
-local function run(self, ...)
-  local layer = rawget(self, 1)
-  -- Written out twice: the loop has no varargs, which would keep it from being compiled.
-  local both = activated.find(layer, rawget(self, 2)) -- it and the next one in one call
-  local x, ours
-  if both then x, ours = path.call(layer, both, ...), true else x, ours = layer(...), walk.keeps_nothing(layer) end
-  for i = 2, #self[META].held do
-    layer = entry(self, i)
-    if not layer then break end -- one was taken out
-    if both then
-      both = nil -- this one has run
-    else
-      both = activated.find(layer, rawget(self, i + 1))
-      local y, next_ours
-      if both then
-        y, next_ours = path.call(layer, both, x), true
-      else
-        y, next_ours = layer(x), walk.keeps_nothing(layer)
-      end
-      -- Nobody else has seen this tensor: its memory serves the next layers while it is still in the processor's
-      -- caches. What backward needs, the tape holds.
-      if ours and next_ours then native.handles.close(x) end
-      x, ours = y, next_ours
-    end
+-- What the layer at a position makes of x, with the one behind it if that is one call; whether nobody else has seen
+-- that tensor; and the position behind.
+local function step(self, i, count, x, ours)
+  local layer = entry(self, i)
+  if not layer then return x, ours, count + 1 end -- one was taken out
+  local both = activated.find(layer, rawget(self, i + 1))
+  local y, next_ours = nil, true
+  if both then
+    y = path.call_one(layer, both, x)
+  else
+    if policy.dtype or layer[META].hooks then y = layer(x) else y = path.call_one(layer, layer.forward, x) end
+    next_ours = walk.keeps_nothing(layer)
   end
+  -- Nobody else has seen this tensor: its memory serves the next layers while it is still in the processor's caches.
+  -- What backward needs, the tape holds.
+  if ours and next_ours then native.handles.close(x) end
+  return y, next_ours, both and i + 2 or i + 1
+end
+
+-- The same from a position to the end. The first layers are written out: see "Code that compiles" in
+-- bindings/lua/README.md.
+local function run_from(self, i, x, ours)
+  local count = #self[META].held
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  if i <= count then x, ours, i = step(self, i, count, x, ours) end
+  while i <= count do x, ours, i = step(self, i, count, x, ours) end
   return x, ours
+end
+
+-- What all of them make of the inputs, and whether nobody else has seen that tensor.
+local function run(self, ...)
+  if select("#", ...) == 1 then
+    local x = ...
+    return run_from(self, 1, x, false)
+  end
+  local layer = rawget(self, 1)
+  local both = activated.find(layer, rawget(self, 2))
+  if both then return run_from(self, 3, path.call(layer, both, ...), true) end
+  return run_from(self, 2, layer(...), walk.keeps_nothing(layer))
 end
 
 ---Layers one after the other: what one returns is the next one's input. model[2] is the second, model[-1] the last,
@@ -144,6 +163,11 @@ function Sequential:init(...) add_all(self, "Sequential", ...) end
 function Sequential:forward(...)
   check_self("Sequential", self)
   if not entry(self, 1) then return ... end
+  if select("#", ...) == 1 then
+    local input = ...
+    local result = run(self, input)
+    return result
+  end
   return (run(self, ...))
 end
 ---Adds a layer behind the others.

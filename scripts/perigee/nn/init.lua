@@ -81,6 +81,6 @@ end })
 
 -- Errors name the layer that was being called.
 local errors = require "perigee.native.errors"
-errors.layer_path, errors.layer_call, errors.layer_tensors = path.text, path.call, path.tensors
+errors.layer_path, errors.layer_calls, errors.layer_tensors = path.text, path.calls, path.tensors
 
 return nn

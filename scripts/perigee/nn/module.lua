@@ -29,7 +29,13 @@ end
 
 local function call(self, ...)
   if policy.dtype then return policy.run(run, self, ...) end
-  return run(self, ...)
+  local set = self[META].hooks
+  if set then return hooks.call(self, set, ...) end
+  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+    local input = ...
+    return path.call(self, self.forward, input)
+  end
+  return path.call(self, self.forward, ...)
 end
 
 local function assign(self, key, value)

@@ -8,7 +8,13 @@ if kept then return kept end
 
 local path = {}
 
-local function pass(...) return ... end
+local function pass(...)
+  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+    local result = ...
+    return result
+  end
+  return ...
+end
 
 -- The tensors of a graph among a layer's results, computed after what the layer wrote: its statistics are updated in
 -- the runs that ask for what it gives.
@@ -41,14 +47,28 @@ function path.call(self, forward, ...)
   if native.origins.in_profile then
     return leave(native.origins.enter_layer(self), pcall(forward, self, ...))
   end
+  if select("#", ...) == 1 then
+    local input = ...
+    return pass(forward(self, input))
+  end
   return pass(forward(self, ...))
 end
+
+---path.call of one input for the first result alone: without a tail call, of which a trace has room for few.
+function path.call_one(self, forward, input)
+  if native.graphs.recording or native.origins.in_profile then return (path.call(self, forward, input)) end
+  local result = forward(self, input)
+  return result
+end
+
+-- The functions whose frames, with the layer as their first local, say that it is being called.
+path.calls = { [path.call] = true, [path.call_one] = true }
 
 -- The layers whose calls stand on the stack, outermost first.
 local function callers()
   local layers, frames = {}, native.frames
   frames.each_frame("f", function(info, thread, level)
-    if info.func ~= path.call then return end
+    if not path.calls[info.func] then return end
     local layer = frames.first_local(thread, level)
     table.insert(layers, 1, layer)
   end)

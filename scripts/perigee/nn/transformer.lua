@@ -76,7 +76,7 @@ local function inner_keep_nothing(self)
 end
 
 local function run_block(block, self, ...)
-  if inner_keep_nothing(self) then return native.handles.tidy(block, self, ...) end
+  if inner_keep_nothing(self) then return native.lifetimes.tidy(block, self, ...) end
   return block(self, ...)
 end
 

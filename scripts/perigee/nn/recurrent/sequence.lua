@@ -76,30 +76,19 @@ local function scan(cell, o, x, h0, c0, w)
   return y, last[1], last[2]
 end
 
--- One step back; what else it makes on the way is closed. Nothing here is recorded.
+-- One step back. Nothing here is recorded.
 local function step_back(cell, step, dh, dy, dc, w)
-  local handles = native.handles
-  local log, outer = handles.new_log(), handles.current_log()
-  local function enter()
-    handles.set_log(log)
-    return outer
-  end
-  return native.with(enter, handles.set_log, function()
-    if dy then dh = dh + dy end
-    local dx, direct, new_dc, dhidden = cell.back(step.saved, dh, dc, w)
-    dhidden = dhidden or dx
-    local new_dh = dhidden:matmul(w.hidden)
-    if direct then new_dh = new_dh + direct end
-    local kept = { [dh] = true, [dx] = true, [dhidden] = true, [new_dh] = true }
-    if new_dc then kept[new_dc] = true end
-    handles.close_log(log, kept, outer)
-    return dh, dx, dhidden, new_dh, new_dc
-  end)
+  if dy then dh = dh + dy end
+  local dx, direct, new_dc, dhidden = cell.back(step.saved, dh, dc, w)
+  dhidden = dhidden or dx
+  local new_dh = dhidden:matmul(w.hidden)
+  if direct then new_dh = new_dh + direct end
+  return dh, dx, dhidden, new_dh, new_dc
 end
 
 -- The gradients of a loop's inputs, by name. `steps[t]` = { h = before the step, saved = }; dy, dh, dc may be missing.
 local function run_back(cell, o, steps, w, dy, dh_last, dc_last, like)
-  local sizes, count = o.sizes, #steps
+  local sizes, count, tidy = o.sizes, #steps, native.lifetimes.tidy
   local first, last, by = count, 1, -1
   if o.reverse then first, last, by = 1, count, 1 end
   local function zeros(t) return pg().zeros(t.shape, { dtype = t.dtype, device = t.device }) end
@@ -113,7 +102,7 @@ local function run_back(cell, o, steps, w, dy, dh_last, dc_last, like)
       dh = fit(dh, sizes[t], dh_last, begun_h)
       dc = dc and fit(dc, sizes[t], dc_last, begun_c)
     end
-    dhs[t], dxs[t], dhiddens[t], dh, dc = step_back(cell, steps[t], dh, dys and dys[t], dc, w)
+    dhs[t], dxs[t], dhiddens[t], dh, dc = tidy(step_back, cell, steps[t], dh, dys and dys[t], dc, w)
   end
   return { dxs = dxs, dhiddens = dhiddens, dhs = dhs, h0 = whole(dh, begun_h), c0 = dc and whole(dc, begun_c) }
 end

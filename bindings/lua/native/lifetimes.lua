@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- How long tensors of a function live: pg.scope, and the same for code of our own.
+
+local entries = require "perigee.native.entries"
+local handles = require "perigee.native.handles"
+local scopes = require "perigee.native.scopes"
+
+local M = {}
+
+local is_tensor = handles.is_tensor
+
+-- A result, or those in a table.
+local function spare(v)
+  if is_tensor(v) then
+    handles.spare(v)
+  elseif type(v) == "table" and getmetatable(v) == nil then
+    local keys, count = entries.keys(v)
+    for i = 1, count do
+      local x = v[keys[i]]
+      if is_tensor(x) then handles.spare(x) end
+    end
+  end
+end
+
+---The log that is closed next lets the tensors among these pass, also those in tables.
+function M.spare_all(...)
+  local n = select("#", ...)
+  if n == 0 then return end
+  local first = ...
+  spare(first)
+  for i = 2, n do spare((select(i, ...))) end
+end
+
+local function finish(log, by, ok, err, ...)
+  handles.leave_log(log)
+  if ok then M.spare_all(...) end
+  handles.close_log(log, by)
+  if not ok then error(err, 0) end
+  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+    local result = ...
+    return result
+  end
+  return ...
+end
+
+local function call_within(log, enter, leave, fn, ...)
+  return scopes.with(function()
+    local old = enter()
+    handles.open_log(log)
+    return old
+  end, function(old)
+    handles.leave_log(log)
+    leave(old)
+  end, fn, ...)
+end
+
+local function nothing() end
+
+---Calls fn(...) and closes every tensor that it made, but for what it returns (also in tables) and what is kept. `by`
+---is what tensors say that has closed them.
+function M.scope(by, fn, ...)
+  local log = handles.new_log()
+  if not scopes.in_main() then
+    return finish(log, by, pcall(scopes.call_any, call_within, log, nothing, nothing, fn, ...))
+  end
+  handles.open_log(log)
+  if select("#", ...) == 1 then
+    local argument = ...
+    return finish(log, by, pcall(scopes.call_one, fn, argument))
+  end
+  return finish(log, by, pcall(scopes.call_any, fn, ...))
+end
+
+---M.scope for code of our own that shows what it makes to nobody: memory then serves what comes next while it is still
+---in the processor's caches, and no collector has to run.
+function M.tidy(fn, ...) return M.scope(nil, fn, ...) end
+
+M.spare, M.call_within = spare, call_within
+
+return M
