@@ -69,10 +69,11 @@ end
 local function calls_of(row)
   local model = row[3]:eval()
   local amp = dtype ~= "float32" and dtype or nil
-  local function eager(v) return pg.no_grad(function() return model(v) end) end
+  local function call(v) return model(v) end
+  local function eager(v) return pg.no_grad(call, v) end
   local calls = { amp and function(v) return pg.amp.autocast({ device = "cpu", dtype = amp }, eager, v) end or eager,
                   pg.compile(eager, { amp = amp }),
-                  pg.compile(function(v) return model(v) end, { frozen = true, amp = amp }) }
+                  pg.compile(call, { frozen = true, amp = amp }) }
   local x = pg.randn(row[2])
   for k = 1, #calls do for _ = 1, 5 do calls[k](x) end end
   return calls, x

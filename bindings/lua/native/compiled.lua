@@ -125,27 +125,43 @@ local function carry_out(self, ending, ...)
   end
 end
 
--- What stands behind the function's call. As all of the way of a call it compiles, also by itself: see "Code that
--- compiles" in bindings/lua/README.md.
+-- What stands before the function's call, in main, and behind it: each compiles by itself too, where LuaJIT does not
+-- compile what calls it. See "Code that compiles" in bindings/lua/README.md.
+local function enter(self)
+  if not begin(self) then return nil end
+  local log = handles.new_log()
+  handles.open_log(log)
+  return log
+end
+
+local function leave(self, log, result)
+  handles.leave_log(log)
+  lifetimes.spare(result)
+  handles.close_log(log, self.by)
+  carry_out(self, false)
+end
+
+-- What pcall calls in place of the function: see scopes.lua, whose ones may stand on the stack too, which looks like
+-- recursion.
+local function call_one(fn, argument) return true, fn(argument) end
+local function call_any(fn, ...) return true, fn(...) end
+
 local function finish(self, log, ok, err, ...)
   local ending, count = self.ending, select("#", ...)
+  if ok and count == 1 and not ending then
+    local result = ...
+    leave(self, log, result)
+    return result
+  end
   self.ending = false
   handles.leave_log(log)
   if not ok then
     handles.close_log(log, self.by)
     give_up(self, err)
   end
-  if count == 1 and not ending then
-    local result = ...
-    lifetimes.spare(result)
-    handles.close_log(log, self.by)
-    carry_out(self, false)
-    return result
-  end
   lifetimes.spare_all(...)
   handles.close_log(log, self.by)
   carry_out(self, ending, ...)
-  if count == 0 then return end
   return ...
 end
 
@@ -155,24 +171,23 @@ local function in_coroutine(self, log, ...)
                                function() C.pgc_compiled_pause(compiled) end, self.fn, ...)
 end
 
+local function call_in_coroutine(self, ...)
+  if not begin(self) then return lifetimes.scope(self.by, self.fn, ...) end
+  local log = handles.new_log()
+  return finish(self, log, pcall(call_any, in_coroutine, self, log, ...))
+end
+
 ---Calls the function, closes what nobody outside of the call may use, and then runs what that has asked for.
 function M.call(self, ...)
-  local count = select("#", ...)
-  if not begin(self) then
-    if count == 1 then
-      local argument = ...
-      return lifetimes.scope(self.by, self.fn, argument)
-    end
-    return lifetimes.scope(self.by, self.fn, ...)
-  end
-  local log = handles.new_log()
-  if not scopes.in_main() then return finish(self, log, pcall(scopes.call_any, in_coroutine, self, log, ...)) end
-  handles.open_log(log)
+  if not scopes.in_main() then return call_in_coroutine(self, ...) end
+  local log, count = enter(self), select("#", ...)
   if count == 1 then
     local argument = ...
-    return finish(self, log, pcall(scopes.call_one, self.fn, argument))
+    if not log then return lifetimes.scope(self.by, self.fn, argument) end
+    return finish(self, log, pcall(call_one, self.fn, argument))
   end
-  return finish(self, log, pcall(scopes.call_any, self.fn, ...))
+  if not log then return lifetimes.scope(self.by, self.fn, ...) end
+  return finish(self, log, pcall(call_any, self.fn, ...))
 end
 
 ---Calls from now on may be frozen: see call_to_freeze. layouts: whether what they compute may differ by rounding.

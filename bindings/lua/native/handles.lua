@@ -338,15 +338,23 @@ local function close_noted(t, reason)
   end
 end
 
+local function close_four(made, i, n, reason)
+  close_noted(made[i], reason)
+  if i + 1 <= n then close_noted(made[i + 1], reason) end
+  if i + 2 <= n then close_noted(made[i + 2], reason) end
+  if i + 3 <= n then close_noted(made[i + 3], reason) end
+end
+
 ---Closes what a log has noted, and has not been spared. The log has been left, and is nobody's any more. `by` is what
 ---closed tensors will say has closed them.
 function M.close_log(own, by)
   local made, n, reason = own.made, own.n, by and M.reason(by) or 1
-  if n >= 1 then close_noted(made[1], reason) end -- see "Code that compiles" in bindings/lua/README.md
-  if n >= 2 then close_noted(made[2], reason) end
-  if n >= 3 then close_noted(made[3], reason) end
-  if n >= 4 then close_noted(made[4], reason) end
-  for i = 5, n do close_noted(made[i], reason) end
+  if n >= 1 then close_four(made, 1, n, reason) end -- see "Code that compiles" in bindings/lua/README.md
+  if n >= 5 then close_four(made, 5, n, reason) end
+  if n >= 9 then close_four(made, 9, n, reason) end
+  if n >= 13 then close_four(made, 13, n, reason) end
+  if n >= 17 then close_four(made, 17, n, reason) end
+  for i = 21, n, 4 do close_four(made, i, n, reason) end
   own.n, own.outer, closing = 0, false, closing + 1
   if n > MOST_IDLE or idle_count == MOST_IDLE then return end -- larger ones are rare, and the collector walks through them
   idle_count = idle_count + 1

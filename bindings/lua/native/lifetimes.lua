@@ -31,6 +31,11 @@ function M.spare_all(...)
   for i = 2, n do spare((select(i, ...))) end
 end
 
+-- What pcall calls in place of the function: see scopes.lua, whose ones may stand on the stack too, which looks like
+-- recursion.
+local function call_one(fn, argument) return true, fn(argument) end
+local function call_any(fn, ...) return true, fn(...) end
+
 local function finish(log, by, ok, err, ...)
   handles.leave_log(log)
   if ok then M.spare_all(...) end
@@ -61,14 +66,14 @@ local function nothing() end
 function M.scope(by, fn, ...)
   local log = handles.new_log()
   if not scopes.in_main() then
-    return finish(log, by, pcall(scopes.call_any, call_within, log, nothing, nothing, fn, ...))
+    return finish(log, by, pcall(call_any, call_within, log, nothing, nothing, fn, ...))
   end
   handles.open_log(log)
   if select("#", ...) == 1 then
     local argument = ...
-    return finish(log, by, pcall(scopes.call_one, fn, argument))
+    return finish(log, by, pcall(call_one, fn, argument))
   end
-  return finish(log, by, pcall(scopes.call_any, fn, ...))
+  return finish(log, by, pcall(call_any, fn, ...))
 end
 
 ---M.scope for code of our own that shows what it makes to nobody: memory then serves what comes next while it is still

@@ -16,8 +16,6 @@ local function call_none(fn) return true, fn() end
 local function call_one(fn, argument) return true, fn(argument) end
 local function call_any(fn, ...) return true, fn(...) end
 
-M.call_none, M.call_one, M.call_any = call_none, call_one, call_any
-
 -- Puts the old state back and hands on what was answered. Foreign errors are rethrown as they are.
 local function finish(leave, old, ok, err, ...)
   leave(old)

@@ -80,6 +80,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   static uint64_t next_serial();
   void begin_stretch();
   void begin_eager();
+  bool end_stretch();  // whether it had items, all of which have been carried out
   bool match(const Asked& asked);  // false: it is to be recorded, or called
   bool match_with(const Plan& plan, const Asked& asked, std::string* why);
   bool match_input(const Plan& plan, uint32_t number, Tensor* x, std::string* why);
@@ -145,6 +146,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::vector<TensorRef> tensors_;    // while matching, by number
   std::vector<StorageRef> storages_;  // by slot
   std::vector<AutocastRef> scopes_;   // in the order met
+  std::vector<uint8_t> outliving_;    // by slot, while it is finished
   std::vector<Undo> undo_;
   std::unique_ptr<Plan> recording_;
   uint64_t live_before_ = 0;       // bytes, when it began

@@ -38,7 +38,7 @@ bool Compiled::complete() {
 
 bool Compiled::finish() {
   Plan& plan = *plan_;
-  std::vector<uint8_t> outliving(plan.slots.size(), 0);
+  outliving_.assign(plan.slots.size(), 0);
   SmallVector<uint32_t, 64> views(tensors_.size());  // by tensor: those of it that nobody else holds
   for (size_t n = tensors_.size(); n-- > 0;) {
     const TensorPlan& t = plan.tensors[n];
@@ -57,7 +57,7 @@ bool Compiled::finish() {
       std::erase_if(*list_, [&](auto& p) { return p.get() == &plan; });
       return false;
     }
-    if (!t.place.outside) outliving[t.place.base] = 1;
+    if (!t.place.outside) outliving_[t.place.base] = 1;
   }
   // Gradients that were let go of before anything is launched need not come back: eager code has freed them by now.
   const uint32_t first = plan.launches.empty() ? 0 : plan.launches.front().item;
@@ -65,12 +65,12 @@ bool Compiled::finish() {
   struct Release {  // also where memory runs out half-way
     Plan& plan;
     ~Release() {
-      for (uint32_t o : plan.loose) plan.operands[o].tensor->storage = nullptr;
+      for (uint32_t o : plan.loose) plan.operands[o].tensor->storage.release();  // it was lent
       if (plan.arena && plan.arena->block != nullptr && !(plan.captured && plan.captured->holds_arena()))
         plan.arena->device->allocator.free(std::exchange(plan.arena->block, nullptr));
     }
   } release{plan};
-  allocate_for(plan, outliving);
+  allocate_for(plan, outliving_);
   run_launches(plan);
   hits_++;
   plan.failures = 0;
@@ -104,7 +104,8 @@ void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
   for (uint32_t o : plan.loose) {
     const MemoryPlace& place = plan.operands[o].place;
     Tensor& x = *plan.operands[o].tensor;
-    x.storage = place.outside ? tensors_[place.base]->storage : storages_[place.base];
+    // Lent: tensors_ and storages_ hold it until the run is over.
+    x.storage = StorageRef::adopt((place.outside ? tensors_[place.base]->storage : storages_[place.base]).get());
     x.offset = place.offset + (place.outside ? tensors_[place.base]->offset : 0);
   }
 }

@@ -103,17 +103,21 @@ void Compiled::settle(const Tensor& x) {
 }
 
 void Compiled::settle() {
+  if (end_stretch()) begin_stretch();
+}
+
+bool Compiled::end_stretch() {
   if (mode_ == Mode::matching) {
-    if (at_ == 0) return;
+    if (at_ == 0) return false;
     if (complete()) {
-      if (finish()) return begin_stretch();
+      if (finish()) return true;
     } else {
       replay("a value is read, or the call ends, earlier than in any plan");
     }
   }
-  if (mode_ != Mode::recording || recording_->items.empty()) return;
+  if (mode_ != Mode::recording || recording_->items.empty()) return false;
   end_recording();
-  if (list_ != nullptr) begin_stretch();
+  return true;
 }
 
 void Compiled::end() {
@@ -132,7 +136,7 @@ void Compiled::end() {
       ambient().items = nullptr;
     }
   } leave{*this};
-  settle();
+  end_stretch();
   leave.leave();
 }
 

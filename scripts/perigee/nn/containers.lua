@@ -170,6 +170,7 @@ function Sequential:forward(...)
   end
   return (run(self, ...))
 end
+path.gives_one[Sequential.forward] = true
 ---Adds a layer behind the others.
 ---@param layer perigee.Layer|function
 ---@return perigee.nn.Sequential
@@ -229,6 +230,7 @@ function Residual:forward(x)
   if ours then native.handles.close(y) end
   return sum
 end
+path.gives_one[Residual.forward] = true
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "fit") are like

@@ -33,7 +33,9 @@ local function call(self, ...)
   if set then return hooks.call(self, set, ...) end
   if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
     local input = ...
-    return path.call(self, self.forward, input)
+    local forward = self.forward
+    if path.gives_one[forward] then return path.call_one(self, forward, input) end
+    return path.call(self, forward, input)
   end
   return path.call(self, self.forward, ...)
 end

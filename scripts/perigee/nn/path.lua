@@ -54,7 +54,11 @@ function path.call(self, forward, ...)
   return pass(forward(self, ...))
 end
 
----path.call of one input for the first result alone: without a tail call, of which a trace has room for few.
+---Forwards that answer just one value to one input.
+path.gives_one = setmetatable({}, { __mode = "k" })
+
+---path.call of one input for the first result alone. No function with `...` and no tail call stands in it, with which
+---LuaJIT would not compile what calls layers: see "Code that compiles" in bindings/lua/README.md.
 function path.call_one(self, forward, input)
   if native.graphs.recording or native.origins.in_profile then return (path.call(self, forward, input)) end
   local result = forward(self, input)

@@ -4,6 +4,7 @@
 
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
+local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
 local activated = require "perigee.nn.activated"
 local initialise = require "perigee.nn.initialise"
@@ -84,12 +85,25 @@ end
 ---@param name string as in nn.NAME
 return function(name)
   local class = Module.class(name)
+  local gives_one = native.layer(name).outputs == 1
   local named = conv_padding.layers[name]
   local averages = name:find "^AvgPool"
   class.init = function(self, ...)
     if averages then check_divisor(name, 6, ...) end
     if named then return init(name, self, conv_padding.take(name, ...)) end
     return init(name, self, nil, ...)
+  end
+
+  -- What computes the call, whose first input this is.
+  local function prepared(self, meta, input)
+    if meta.lazy then materialise(self, name, input) end
+    local attributes = meta.attributes
+    local run = attributes.run
+    if not run then
+      run = native.compile_layer(attributes, meta.names)
+      attributes.run = run
+    end
+    return run
   end
 
   class.forward = function(self, ...)
@@ -99,22 +113,19 @@ return function(name)
     end
     local meta = self[META]
     if meta.pad then return conv_padding.call(self, meta, class.padded_forward, ...) end
+    if gives_one and select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+      local input = ...
+      local result = prepared(self, meta, input)(self, input)
+      return result
+    end
     return class.padded_forward(self, meta, ...)
   end
   walk.mark_plugin_forward(class.forward)
+  path.gives_one[class.forward] = gives_one or nil
   activated.add_class(name, class)
 
   -- The call itself, once a convolution's input has been padded.
-  class.padded_forward = function(self, meta, ...)
-    if meta.lazy then materialise(self, name, (...)) end
-    local attributes = meta.attributes
-    local run = attributes.run
-    if not run then
-      run = native.compile_layer(attributes, meta.names)
-      attributes.run = run
-    end
-    return run(self, ...)
-  end
+  class.padded_forward = function(self, meta, ...) return prepared(self, meta, (...))(self, ...) end
 
   class.describe = function(self)
     local meta = self[META]
