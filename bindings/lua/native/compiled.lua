@@ -14,6 +14,7 @@ local M = {}
 local C
 local entered, ran = ffi.new("int32_t[1]"), ffi.new("int32_t[1]")
 local pointers = ffi.typeof("pgc_tensor *[?]")
+local counted = scopes.counted
 local RETRY = 10
 
 local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
@@ -102,12 +103,12 @@ local function give_up(self, err)
   error(err, 0)
 end
 
--- Runs what has been asked for. `ending`: what does so, with results(...) of the call.
-local function carry_out(self, ending, ...)
+-- Runs what has been asked for. `ending`: what does so, with the call's results.
+local function carry_out(self, ending, count, result)
   handles.release_dead() -- what nobody can ask for any more needs no memory of its own
   local rc
   if ending then
-    rc = ending(self.native, ...)
+    rc = ending(self.native, count, result)
   else
     rc = C.pgc_compiled_end(self.native)
     if rc == RETRY then
@@ -134,35 +135,31 @@ local function enter(self)
   return log
 end
 
-local function leave(self, log, result)
-  handles.leave_log(log)
-  lifetimes.spare(result)
-  handles.close_log(log, self.by)
-  carry_out(self, false)
-end
-
--- What pcall calls in place of the function: see scopes.lua, whose ones may stand on the stack too, which looks like
--- recursion.
-local function call_one(fn, argument) return true, fn(argument) end
-local function call_any(fn, ...) return true, fn(...) end
-
-local function finish(self, log, ok, err, ...)
-  local ending, count = self.ending, select("#", ...)
-  if ok and count == 1 and not ending then
-    local result = ...
-    leave(self, log, result)
-    return result
-  end
+local function leave(self, log, ok, count, result)
+  local ending = self.ending
   self.ending = false
   handles.leave_log(log)
-  if not ok then
-    handles.close_log(log, self.by)
-    give_up(self, err)
-  end
-  lifetimes.spare_all(...)
+  if ok then lifetimes.spare(count, result) end
   handles.close_log(log, self.by)
-  carry_out(self, ending, ...)
-  return ...
+  if not ok then give_up(self, count) end
+  carry_out(self, ending, count, result)
+end
+
+-- What pcall calls in place of the function. Those of other modules may stand on the stack too, which looks like
+-- recursion to LuaJIT.
+local function call_one(fn, argument)
+  local count, result = counted(fn(argument))
+  return count, result
+end
+local function call_any(fn, ...)
+  local count, result = counted(fn(...))
+  return count, result
+end
+
+local function finish(self, log, ok, count, result)
+  leave(self, log, ok, count, result)
+  if count == 1 then return result end
+  return unpack(result, 1, count)
 end
 
 local function in_coroutine(self, log, ...)
@@ -177,15 +174,21 @@ local function call_in_coroutine(self, ...)
   return finish(self, log, pcall(call_any, in_coroutine, self, log, ...))
 end
 
+---M.call with one argument, in main.
+function M.call_with_one(self, argument)
+  local log = enter(self)
+  if not log then return lifetimes.scope(self.by, self.fn, argument) end
+  return finish(self, log, pcall(call_one, self.fn, argument))
+end
+
 ---Calls the function, closes what nobody outside of the call may use, and then runs what that has asked for.
 function M.call(self, ...)
   if not scopes.in_main() then return call_in_coroutine(self, ...) end
-  local log, count = enter(self), select("#", ...)
-  if count == 1 then
+  if select("#", ...) == 1 then
     local argument = ...
-    if not log then return lifetimes.scope(self.by, self.fn, argument) end
-    return finish(self, log, pcall(call_one, self.fn, argument))
+    return M.call_with_one(self, argument)
   end
+  local log = enter(self)
   if not log then return lifetimes.scope(self.by, self.fn, ...) end
   return finish(self, log, pcall(call_any, self.fn, ...))
 end
@@ -193,11 +196,12 @@ end
 ---Calls from now on may be frozen: see call_to_freeze. layouts: whether what they compute may differ by rounding.
 function M.freezes(self, layouts) C.pgc_compiled_freezes(self.native, layouts and 1 or 0) end
 
----M.call, where the call that it makes may be frozen. results(...): the tensors among what the function answers, a
----list; frozen(call, made): hears what run takes, and by result whether it gives that; not after a first call.
+---M.call, where the call that it makes may be frozen. results(count, result): the tensors among what the function
+---answers, a list; frozen(call, made): hears what run takes, and by result whether it gives that; not after a first
+---call.
 function M.call_to_freeze(self, arguments, results, frozen, ...)
-  self.ending = function(compiled, ...)
-    local list = results(...)
+  self.ending = function(compiled, count, result)
+    local list = results(count, result)
     local made, call = ffi.new("uint8_t[?]", math.max(#list, 1)), ffi.new("pgc_frozen *[1]")
     local given, given_count = gradients.array(arguments, nil, "compile")
     local rc = C.pgc_compiled_freeze(compiled, given, given_count, gradients.array(list, nil, "compile"), #list, made,

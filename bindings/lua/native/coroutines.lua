@@ -10,18 +10,18 @@ local function note() M.possible = true end
 function M.watch()
   M.possible = false
   local create, wrap, loadlib = coroutine.create, coroutine.wrap, package.loadlib
-  function coroutine.create(fn)
+  rawset(coroutine, "create", function(fn)
     note()
     return create(fn)
-  end
-  function coroutine.wrap(fn)
+  end)
+  rawset(coroutine, "wrap", function(fn)
     note()
     return wrap(fn)
-  end
-  function package.loadlib(...)
+  end)
+  rawset(package, "loadlib", function(...)
     note()
     return loadlib(...)
-  end
+  end)
   for i = 3, #package.loaders do -- the first two are of what is loaded, and of Lua
     local load = package.loaders[i]
     package.loaders[i] = function(name)

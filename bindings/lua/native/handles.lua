@@ -356,7 +356,7 @@ function M.close_log(own, by)
   if n >= 17 then close_four(made, 17, n, reason) end
   for i = 21, n, 4 do close_four(made, i, n, reason) end
   own.n, own.outer, closing = 0, false, closing + 1
-  if n > MOST_IDLE or idle_count == MOST_IDLE then return end -- larger ones are rare, and the collector walks through them
+  if n > MOST_IDLE or idle_count == MOST_IDLE then return end -- larger ones are rare, and collector cycles walk them
   idle_count = idle_count + 1
   idle[idle_count] = own
 end

@@ -7,7 +7,7 @@ local scopes = require "perigee.native.scopes"
 
 local M = {}
 
-local is_tensor = handles.is_tensor
+local is_tensor, counted = handles.is_tensor, scopes.counted
 
 -- A result, or those in a table.
 local function spare(v)
@@ -22,30 +22,36 @@ local function spare(v)
   end
 end
 
----The log that is closed next lets the tensors among these pass, also those in tables.
-function M.spare_all(...)
-  local n = select("#", ...)
-  if n == 0 then return end
-  local first = ...
-  spare(first)
-  for i = 2, n do spare((select(i, ...))) end
+---The log that is closed next lets the tensors among results pass, also those in tables; both as of scopes.counted.
+function M.spare(count, result)
+  if count == 1 then return spare(result) end
+  for i = 1, count do spare(result[i]) end
 end
 
--- What pcall calls in place of the function: see scopes.lua, whose ones may stand on the stack too, which looks like
--- recursion.
-local function call_one(fn, argument) return true, fn(argument) end
-local function call_any(fn, ...) return true, fn(...) end
+-- What pcall calls in place of the function. Those of scopes.lua may stand on the stack too, which looks like recursion
+-- to LuaJIT.
+local function call_one(fn, argument)
+  local count, result = counted(fn(argument))
+  return count, result
+end
+local function call_any(fn, ...)
+  local count, result = counted(fn(...))
+  return count, result
+end
 
-local function finish(log, by, ok, err, ...)
+local function finish(log, by, ok, count, result)
   handles.leave_log(log)
-  if ok then M.spare_all(...) end
+  if ok then M.spare(count, result) end
   handles.close_log(log, by)
-  if not ok then error(err, 0) end
-  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
-    local result = ...
-    return result
-  end
-  return ...
+  if not ok then error(count, 0) end
+  if count == 1 then return result end
+  return unpack(result, 1, count)
+end
+
+local function scope_one(by, fn, argument)
+  local log = handles.new_log()
+  handles.open_log(log)
+  return finish(log, by, pcall(call_one, fn, argument))
 end
 
 local function call_within(log, enter, leave, fn, ...)
@@ -64,15 +70,16 @@ local function nothing() end
 ---Calls fn(...) and closes every tensor that it made, but for what it returns (also in tables) and what is kept. `by`
 ---is what tensors say that has closed them.
 function M.scope(by, fn, ...)
-  local log = handles.new_log()
   if not scopes.in_main() then
+    local log = handles.new_log()
     return finish(log, by, pcall(call_any, call_within, log, nothing, nothing, fn, ...))
   end
-  handles.open_log(log)
-  if select("#", ...) == 1 then
+  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
     local argument = ...
-    return finish(log, by, pcall(call_one, fn, argument))
+    return scope_one(by, fn, argument)
   end
+  local log = handles.new_log()
+  handles.open_log(log)
   return finish(log, by, pcall(call_any, fn, ...))
 end
 
@@ -80,6 +87,6 @@ end
 ---in the processor's caches, and no collector has to run.
 function M.tidy(fn, ...) return M.scope(nil, fn, ...) end
 
-M.spare, M.call_within = spare, call_within
+M.call_within = call_within
 
 return M

@@ -9,23 +9,42 @@ local M = {}
 
 local outer = setmetatable({}, { __mode = "k" }) -- by inner coroutine: the one that it stands for
 
--- Functions that pcall calls in place of fn. LuaJIT compiles no return from a function with `...` to pcall, nor calls
--- that end as tail calls in one; so results come behind a value of their own. See "Code that compiles" in
--- bindings/lua/README.md.
-local function call_none(fn) return true, fn() end
-local function call_one(fn, argument) return true, fn(argument) end
-local function call_any(fn, ...) return true, fn(...) end
-
--- Puts the old state back and hands on what was answered. Foreign errors are rethrown as they are.
-local function finish(leave, old, ok, err, ...)
-  leave(old)
-  if not ok then error(err, 0) end
-  if select("#", ...) == 1 then
-    local result = ...
-    return result
+---How many values these are, and the value itself if it is one, else all in a table. Where results stand in a local,
+---LuaJIT compiles what it does not compile around `return ...`: see "Code that compiles" in bindings/lua/README.md.
+function M.counted(...)
+  local count = select("#", ...)
+  if count == 1 then
+    local value = ...
+    return 1, value
   end
-  return ...
+  return count, { ... }
 end
+local counted = M.counted
+
+-- What pcall calls in place of fn.
+local function call_none(fn)
+  local count, result = counted(fn())
+  return count, result
+end
+local function call_one(fn, argument)
+  local count, result = counted(fn(argument))
+  return count, result
+end
+local function call_any(fn, ...)
+  local count, result = counted(fn(...))
+  return count, result
+end
+
+-- Puts the old state back and answers the results. Foreign errors are rethrown as they are.
+local function finish(leave, old, ok, count, result)
+  leave(old)
+  if not ok then error(count, 0) end
+  if count == 1 then return result end
+  return unpack(result, 1, count)
+end
+
+local function with_none(enter, leave, fn) return finish(leave, enter(), pcall(call_none, fn)) end
+local function with_one(enter, leave, fn, argument) return finish(leave, enter(), pcall(call_one, fn, argument)) end
 
 local function pass(co, enter, leave, old, ok, ...)
   leave(old)
@@ -84,13 +103,13 @@ end
 ---Runs fn(...) between old = enter() and leave(old).
 function M.with(enter, leave, fn, ...)
   if M.in_main() then
-    local old, count = enter(), select("#", ...)
-    if count == 0 then return finish(leave, old, pcall(call_none, fn)) end
+    local count = select("#", ...)
+    if count == 0 then return with_none(enter, leave, fn) end
     if count == 1 then
       local argument = ...
-      return finish(leave, old, pcall(call_one, fn, argument))
+      return with_one(enter, leave, fn, argument)
     end
-    return finish(leave, old, pcall(call_any, fn, ...))
+    return finish(leave, enter(), pcall(call_any, fn, ...))
   end
   return M.resume(coroutine.create(fn), enter, leave, ...)
 end

@@ -168,7 +168,7 @@ void Captured::place_operands(Plan& plan) {
     for (uint32_t o : stand.operands) {
       Tensor& x = *plan.operands[o].tensor;
       const int64_t offset = plan.operands[o].place.offset;
-      x.storage = stand.moves ? stand.own : stand.held;
+      lend(x, stand.moves ? stand.own : stand.held);
       x.offset = stand.moves ? offset - stand.low : offset + stand.at.offset;
     }
 }
@@ -179,7 +179,7 @@ void Captured::put_back(Plan& plan, const CallMemory& memory) {
     for (uint32_t o : stand.operands) {
       Tensor& x = *plan.operands[o].tensor;
       const int64_t offset = plan.operands[o].place.offset;
-      x.storage = stand.outside ? memory.tensors[stand.base]->storage : memory.storages[stand.base];
+      lend(x, stand.outside ? memory.tensors[stand.base]->storage : memory.storages[stand.base]);
       x.offset = offset + (stand.outside ? memory.tensors[stand.base]->offset : 0);
     }
 }

@@ -80,7 +80,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   static uint64_t next_serial();
   void begin_stretch();
   void begin_eager();
-  bool end_stretch();  // whether it had items, all of which have been carried out
+  bool end_stretch();              // whether it had items, all of which have been carried out
   bool match(const Asked& asked);  // false: it is to be recorded, or called
   bool match_with(const Plan& plan, const Asked& asked, std::string* why);
   bool match_input(const Plan& plan, uint32_t number, Tensor* x, std::string* why);

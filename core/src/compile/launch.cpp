@@ -65,7 +65,7 @@ bool Compiled::finish() {
   struct Release {  // also where memory runs out half-way
     Plan& plan;
     ~Release() {
-      for (uint32_t o : plan.loose) plan.operands[o].tensor->storage.release();  // it was lent
+      for (uint32_t o : plan.loose) take_back(*plan.operands[o].tensor);
       if (plan.arena && plan.arena->block != nullptr && !(plan.captured && plan.captured->holds_arena()))
         plan.arena->device->allocator.free(std::exchange(plan.arena->block, nullptr));
     }
@@ -104,8 +104,7 @@ void Compiled::allocate_for(Plan& plan, const std::vector<uint8_t>& outliving) {
   for (uint32_t o : plan.loose) {
     const MemoryPlace& place = plan.operands[o].place;
     Tensor& x = *plan.operands[o].tensor;
-    // Lent: tensors_ and storages_ hold it until the run is over.
-    x.storage = StorageRef::adopt((place.outside ? tensors_[place.base]->storage : storages_[place.base]).get());
+    lend(x, place.outside ? tensors_[place.base]->storage : storages_[place.base]);
     x.offset = place.offset + (place.outside ? tensors_[place.base]->offset : 0);
   }
 }
@@ -125,7 +124,8 @@ void launch_step(Plan& plan, const PlanStep& step, Running& running) {
 }
 
 void note_step(Plan& plan, const PlanStep& step) {
-  plan.arena->version.fetch_add(1, std::memory_order_relaxed);  // packed forms of what was there are stale
+  // Packed forms of what was there are stale. No other thread has the arena.
+  plan.arena->version.store(plan.arena->version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   for (uint32_t o : step.region != nullptr ? step.region->raised : plan.launches[step.launch].raised)
     raise_version(*plan.operands[o].tensor->storage);
 }

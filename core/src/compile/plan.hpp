@@ -117,6 +117,14 @@ struct Plan : Launches {
   bool dies_into(uint32_t step, uint32_t from, uint32_t to) const;
 };
 
+// An operand shows memory that somebody else holds until the launches are over: a count less to keep at each. What it
+// shows by then is taken back, not let go of.
+inline void lend(Tensor& operand, const StorageRef& storage) {
+  operand.storage.release();
+  operand.storage = StorageRef::adopt(storage.get());
+}
+inline void take_back(Tensor& operand) { operand.storage.release(); }
+
 // Whether two plans are the same up to an item.
 bool same_until(const Plan& a, const Plan& b, size_t items);
 bool same_static(const Item& a, const Item& b);

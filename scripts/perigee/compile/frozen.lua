@@ -152,9 +152,9 @@ end
 -- The function is run, and what it does is noted, to be done without it from now on.
 local function note(self, key, arguments, ...)
   local returned, n
-  local function results(...)
-    returned, n = { ... }, select("#", ...)
-    return tensors_of(...)
+  local function results(how_many, result)
+    returned, n = how_many == 1 and { result } or result, how_many
+    return tensors_of(unpack(returned, 1, n))
   end
   local function made(call, flags)
     local list = tensors_of(unpack(returned, 1, n))

@@ -7,7 +7,7 @@ local pg = require "perigee"
 local frozen = require "perigee.compile.frozen"
 
 local compiled = native.compiled
-local call = compiled.call
+local call_with_one, in_main = compiled.call_with_one, native.in_main
 
 ---@class perigee.Compiled
 ---@overload fun(...: any): any
@@ -55,19 +55,24 @@ local function compile(...)
     self.native = compiled.create(inner, by, o.fuse and self.mode ~= "plan", self.captures)
   end
   self.frozen = o.frozen and self.native ~= false
+  self.planned = not self.frozen and self.native
   if self.frozen then frozen.start(self) end
   return setmetatable(self, Compiled)
 end
 
-function Compiled:__call(...)
-  local own = self.native
+local function call(self, ...)
   if self.frozen then return frozen.call(self, ...) end
-  if not own then return native.lifetimes.scope(self.by, self.fn, ...) end
-  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+  if self.native then return compiled.call(self.native, ...) end
+  return native.lifetimes.scope(self.by, self.fn, ...)
+end
+
+function Compiled:__call(...)
+  local planned = self.planned
+  if planned and select("#", ...) == 1 and in_main() then -- see "Code that compiles" in bindings/lua/README.md
     local argument = ...
-    return call(own, argument)
+    return call_with_one(planned, argument)
   end
-  return call(own, ...)
+  return call(self, ...)
 end
 
 local function nothing() -- of a function that is not compiled

@@ -107,7 +107,8 @@ local function step(self, i, count, x, ours)
   local layer = entry(self, i)
   if not layer then return x, ours, count + 1 end -- one was taken out
   local both = activated.find(layer, rawget(self, i + 1))
-  local y, next_ours = nil, true
+  local y
+  local next_ours = true
   if both then
     y = path.call_one(layer, both, x)
   else
@@ -170,7 +171,6 @@ function Sequential:forward(...)
   end
   return (run(self, ...))
 end
-path.gives_one[Sequential.forward] = true
 ---Adds a layer behind the others.
 ---@param layer perigee.Layer|function
 ---@return perigee.nn.Sequential
@@ -230,7 +230,6 @@ function Residual:forward(x)
   if ours then native.handles.close(y) end
   return sum
 end
-path.gives_one[Residual.forward] = true
 
 ---Layers by name, none of which runs by itself: nn.ModuleDict{conv=..., pool=...}; dict.conv, and dict:names(). Names
 ---of one table come in alphabetical order; dict:add(name, layer) appends. Names of methods ("state", "fit") are like

@@ -33,9 +33,7 @@ local function call(self, ...)
   if set then return hooks.call(self, set, ...) end
   if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
     local input = ...
-    local forward = self.forward
-    if path.gives_one[forward] then return path.call_one(self, forward, input) end
-    return path.call(self, forward, input)
+    return path.call_one(self, self.forward, input)
   end
   return path.call(self, self.forward, ...)
 end

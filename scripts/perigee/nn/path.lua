@@ -8,13 +8,7 @@ if kept then return kept end
 
 local path = {}
 
-local function pass(...)
-  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
-    local result = ...
-    return result
-  end
-  return ...
-end
+local counted = native.frames.counted
 
 -- The tensors of a graph among a layer's results, computed after what the layer wrote: its statistics are updated in
 -- the runs that ask for what it gives.
@@ -37,32 +31,28 @@ local function leave(outer, ok, ...)
   return ...
 end
 
----Calls a layer's forward, or what computes it and more. Its frame stays on the stack meanwhile: `pass` keeps the call
----from being a tail call.
+---Calls a layer's forward, or what computes it and more. Its frame stays on the stack meanwhile: no call is a tail
+---call.
 function path.call(self, forward, ...)
+  local count, result
   if native.graphs.recording then
     native.graphs.enter_layer()
-    return pass(after_writes(native.graphs.written(), forward(self, ...)))
+    count, result = counted(after_writes(native.graphs.written(), forward(self, ...)))
+  elseif native.origins.in_profile then
+    count, result = counted(leave(native.origins.enter_layer(self), pcall(forward, self, ...)))
+  else
+    count, result = counted(forward(self, ...))
   end
-  if native.origins.in_profile then
-    return leave(native.origins.enter_layer(self), pcall(forward, self, ...))
-  end
-  if select("#", ...) == 1 then
-    local input = ...
-    return pass(forward(self, input))
-  end
-  return pass(forward(self, ...))
+  if count == 1 then return result end
+  return unpack(result, 1, count)
 end
 
----Forwards that answer just one value to one input.
-path.gives_one = setmetatable({}, { __mode = "k" })
-
----path.call of one input for the first result alone. No function with `...` and no tail call stands in it, with which
----LuaJIT would not compile what calls layers: see "Code that compiles" in bindings/lua/README.md.
+---The same with one input: see "Code that compiles" in bindings/lua/README.md.
 function path.call_one(self, forward, input)
-  if native.graphs.recording or native.origins.in_profile then return (path.call(self, forward, input)) end
-  local result = forward(self, input)
-  return result
+  if native.graphs.recording or native.origins.in_profile then return path.call(self, forward, input) end
+  local count, result = counted(forward(self, input))
+  if count == 1 then return result end
+  return unpack(result, 1, count)
 end
 
 -- The functions whose frames, with the layer as their first local, say that it is being called.

@@ -4,7 +4,6 @@
 
 local native = require "perigee.native"
 local Module = require "perigee.nn.module"
-local path = require "perigee.nn.path"
 local walk = require "perigee.nn.walk"
 local activated = require "perigee.nn.activated"
 local initialise = require "perigee.nn.initialise"
@@ -121,7 +120,6 @@ return function(name)
     return class.padded_forward(self, meta, ...)
   end
   walk.mark_plugin_forward(class.forward)
-  path.gives_one[class.forward] = gives_one or nil
   activated.add_class(name, class)
 
   -- The call itself, once a convolution's input has been padded.
