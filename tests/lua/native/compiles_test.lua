@@ -5,6 +5,15 @@ local pg = require "perigee"
 
 local x = pg.rand { 4, 4 }
 local rows = pg.tensor({ 1, 0 }, { dtype = "int64" })
+local function add_one(v) return v + 1 end
+local nn = pg.nn
+local layer = nn.Linear { 4, 4 }
+local sequence = nn.Sequential { nn.Linear { 4, 4 }, nn.ReLU {}, nn.LayerNorm { 4 }, nn.Tanh {} }
+local Own = nn.class "Own"
+function Own:init() self.first, self.second = nn.Linear { 4, 4 }, nn.GELU {} end
+function Own:forward(v) return self.second(self.first(v)) + v end
+local own = Own {}
+
 local calls = {
   ["of -x"] = function() return -x end,
   ["of x:sort"] = function() return x:sort(2) end,
@@ -27,6 +36,19 @@ local calls = {
   ["of x:max"] = function() return x:max(2) end,
   ["of x:max over all"] = function() return x:max() end,
   ["of x:transpose"] = function() return x:transpose(1, 2) end,
+  ["of a compiled function"] = (function()
+    local step = pg.compile(function(v) return v + 1 end)
+    return function() return step(x) end
+  end)(),
+  ["of a frozen function"] = (function()
+    local step = pg.compile(function(v) return v + 1 end, { frozen = true })
+    return function() return step(x) end
+  end)(),
+  ["under no_grad"] = function() return pg.no_grad(add_one, x) end,
+  ["within a scope"] = function() return pg.no_grad(pg.scope, add_one, x) end,
+  ["of a layer"] = function() return layer(x) end,
+  ["of layers in sequence"] = function() return sequence(x) end,
+  ["of a layer of a script's own"] = function() return own(x) end,
   ["of pg.zeros"] = function() return pg.zeros { 2, 2, 2 } end,
   ["of x[1]"] = function() return x[1] end,
 }
@@ -52,7 +74,7 @@ end
 -- A counter is shared by whatever has its place among 64. What keeps a loop from being compiled does so always.
 local function compiles(call)
   local whole, reasons
-  for _ = 1, 3 do
+  for _ = 1, 10 do
     whole, reasons = compiles_once(call)
     if whole then break end
   end
