@@ -117,31 +117,3 @@ end
 test("layers: every row has a fixture", function(t)
   for name in pairs(cases) do t.ok(by_case[name], name) end
 end)
-
-test("a layer answers all that its forward does", function(t)
-  local Many = nn.class "Many"
-  function Many:forward(n, x)
-    if n == 0 then return end
-    if n == 1 then return nil end
-    if n == 2 then return x, nil end
-    return nil, x, nil
-  end
-  local function counted(...) return select("#", ...), ... end
-  local many, x = Many {}, pg.ones { 1 }
-  t.equal(counted(many(0)), 0)
-  t.equal(counted(many(0, x)), 0)
-  t.equal(counted(many(1)), 1)
-  t.equal(counted(many(2, x)), 2)
-  t.equal(counted(many(2)), 2)
-  local n, a, b, c = counted(many(3, x))
-  t.ok(n == 3 and a == nil and b == x and c == nil)
-  local compiled = pg.compile(function(...) return many(...) end)
-  for _ = 1, 4 do
-    t.equal(counted(compiled(0)), 0)
-    t.equal(counted(compiled(1)), 1)
-    n, a, b, c = counted(compiled(3, x))
-    t.ok(n == 3 and a == nil and b == x and c == nil)
-    n, a, b, c = counted(pg.scope(many, 3, x))
-    t.ok(n == 3 and a == nil and b == x and c == nil)
-  end
-end)
