@@ -43,7 +43,7 @@ local function frame_name(info)
   return ("%s:%d-%d"):format(source, info.linedefined, info.lastlinedefined)
 end
 
----Set by the layer code: the function that calls a layer's forward, with the layer as its first local.
+---Set by the layer code: the functions that call a layer's forward, with the layer as their first local.
 M.layer_calls = {}
 
 -- The lines of a script's forward that has left the stack with `return x:op()`, told by the call of its layer.
