@@ -287,13 +287,16 @@ PGC_API int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds
                               pgc_tensor **gradients);
 
 /* ---- gradients that the front end computes ---- */
-/* Hangs `outputs` on a node over `inputs`: `made` receives aliases of them; with `rehang` 1, wherever that can be, the
- * very tensors, which let go of the history that they had. When a backward pass reaches the node, the
+/* Hangs `outputs` on a node over `inputs`: `made` receives aliases of them; with PGC_CUSTOM_REHANG, wherever that can
+ * be, the very tensors, which let go of the history that they had. PGC_CUSTOM_PURE: the node's gradients depend on
+ * nothing but what the pass shows, so that where a compiled function launches a plan it does not stop there. When a backward pass reaches the node, the
  * function that began it returns PGC_PAUSED; pgc_paused() then hands out the pass, once, which either goes on with the
  * node's gradients (and answers like the function that began it) or is abandoned. Passes may be nested. */
 #define PGC_PAUSED 100
+#define PGC_CUSTOM_REHANG 1u
+#define PGC_CUSTOM_PURE 2u
 PGC_API int32_t pgc_custom(pgc_tensor *const *inputs, uint32_t input_count, pgc_tensor *const *outputs,
-                           uint32_t output_count, int32_t rehang, pgc_tensor **made, uint64_t *number);
+                           uint32_t output_count, uint32_t flags, pgc_tensor **made, uint64_t *number);
 /* A backward pass stops with the whole gradient of the tensor, as it is now, before it uses it (a leaf's: before it is
  * added to what the leaf has), at several hooks in their order: pgc_pass_number is the hook's, output 0 of
  * pgc_pass_cotangent the gradient, and the one entry that pgc_pass_go_on takes stands in for it (NULL: it stays). A hook
@@ -312,6 +315,9 @@ PGC_API uint64_t pgc_pass_number(const pgc_pass *pass); /* of the node or the ho
 PGC_API int32_t pgc_pass_needed(pgc_pass *pass, uint32_t input);
 PGC_API int32_t pgc_pass_creates_graph(const pgc_pass *pass);
 PGC_API int32_t pgc_pass_cotangent(pgc_pass *pass, uint32_t output, pgc_tensor **cotangent); /* NULL: nothing flowed */
+/* Whether nothing was written into the memory of `tensor` since it was that input, or with `output` 1 that output, of
+ * the node. */
+PGC_API int32_t pgc_pass_unchanged(const pgc_pass *pass, const pgc_tensor *tensor, int32_t output, uint32_t index);
 /* `saved`, which holds what that output of the node held, as that output: for gradients of gradients. */
 PGC_API int32_t pgc_pass_output(pgc_pass *pass, pgc_tensor *saved, uint32_t output, pgc_tensor **linked);
 /* gradients: by input, NULL where there is none. results: as in pgc_gradients. The pass is gone whatever is returned,

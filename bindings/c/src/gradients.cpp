@@ -56,12 +56,17 @@ int32_t pgc_gradients(pgc_tensor* const* roots, pgc_tensor* const* seeds, uint32
 }
 
 int32_t pgc_custom(pgc_tensor* const* inputs, uint32_t input_count, pgc_tensor* const* outputs, uint32_t output_count,
-                   int32_t rehang, pgc_tensor** made, uint64_t* number) {
+                   uint32_t flags, pgc_tensor** made, uint64_t* number) {
   return run("custom_grad", [&] {
-    settle();
     std::vector<TensorRef> results;
     for (uint32_t i = 0; i < output_count; i++) results.push_back(TensorRef::share(api::get(outputs[i])));
-    *number = record_custom(api::get(inputs), input_count, results.data(), output_count, rehang != 0);
+    const bool pure = (flags & PGC_CUSTOM_PURE) != 0;
+    Compiled* compiled = pure ? compiled_now() : nullptr;
+    if (compiled == nullptr || !compiled->custom(api::get(inputs), input_count, results.data(), output_count, *number)) {
+      settle();
+      *number = record_custom(api::get(inputs), input_count, results.data(), output_count,
+                              {(flags & PGC_CUSTOM_REHANG) != 0, pure, 0});
+    }
     for (const TensorRef& y : results) graph_note_custom(*y);
     for (uint32_t i = 0; i < output_count; i++) made[i] = give(std::move(results[i]));
   });
@@ -106,7 +111,18 @@ int32_t pgc_pass_cotangent(pgc_pass* pass, uint32_t output, pgc_tensor** cotange
 int32_t pgc_pass_output(pgc_pass* pass, pgc_tensor* saved, uint32_t output, pgc_tensor** linked) {
   return run("backward", [&] { *linked = give(link_output(*get(pass), *api::get(saved), output)); });
 }
-int32_t pgc_pass_go_on(pgc_pass* pass, pgc_tensor* const* gradients, pgc_tensor** results) {
-  return run_pass("backward", [&] { return go_on(PassRef(get(pass)), api::get(gradients), results_of(results)); });
+int32_t pgc_pass_unchanged(const pgc_pass* pass, const pgc_tensor* tensor, int32_t output, uint32_t index) {
+  return is_unchanged(*get(pass), *api::get(tensor), output != 0, index) ? 1 : 0;
 }
-void pgc_pass_abandon(pgc_pass* pass) { PassRef(get(pass)).reset(); }
+int32_t pgc_pass_go_on(pgc_pass* pass, pgc_tensor* const* gradients, pgc_tensor** results) {
+  return run_pass("backward", [&] {
+    Compiled* compiled = compiled_now();
+    if (compiled != nullptr && compiled->in_pass())
+      return compiled->go_on(PassRef(get(pass)), api::get(gradients), results_of(results));
+    return go_on(PassRef(get(pass)), api::get(gradients), results_of(results));
+  });
+}
+void pgc_pass_abandon(pgc_pass* pass) {
+  PassRef(get(pass)).reset();
+  if (Compiled* compiled = compiled_now(); compiled != nullptr) compiled->abandon_pass();
+}

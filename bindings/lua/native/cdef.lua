@@ -229,7 +229,7 @@ int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds, uint32
                               pgc_tensor **gradients);
 typedef struct pgc_pass pgc_pass;
 int32_t pgc_custom(pgc_tensor *const *inputs, uint32_t input_count, pgc_tensor *const *outputs,
-                   uint32_t output_count, int32_t rehang, pgc_tensor **made, uint64_t *number);
+                   uint32_t output_count, uint32_t flags, pgc_tensor **made, uint64_t *number);
 int32_t pgc_hook(pgc_tensor *tensor, uint64_t *number);
 void pgc_unhook(uint64_t number);
 int32_t pgc_retain_grad(pgc_tensor *tensor);
@@ -242,6 +242,7 @@ int32_t pgc_pass_needed(pgc_pass *pass, uint32_t input);
 int32_t pgc_pass_creates_graph(const pgc_pass *pass);
 int32_t pgc_pass_cotangent(pgc_pass *pass, uint32_t output, pgc_tensor **cotangent);
 int32_t pgc_pass_output(pgc_pass *pass, pgc_tensor *saved, uint32_t output, pgc_tensor **linked);
+int32_t pgc_pass_unchanged(const pgc_pass *pass, const pgc_tensor *tensor, int32_t output, uint32_t index);
 int32_t pgc_pass_go_on(pgc_pass *pass, pgc_tensor *const *gradients, pgc_tensor **results);
 void pgc_pass_abandon(pgc_pass *pass);
 int32_t pgc_manual_seed(uint64_t seed);

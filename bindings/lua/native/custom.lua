@@ -16,13 +16,23 @@ local PAUSED, ROOM = 100, 64
 local number, numbers, count, one = ffi.new("uint64_t[1]"), ffi.new("uint64_t[?]", ROOM), ffi.new("uint32_t[1]"),
                                     pointers(1)
 
-local records = {} -- by a node's number: { inputs, outputs: counts, answer }; by a hook's: { hook, line }
+local REHANG, PURE = 1, 2
+local NOTHING = {}
+
+-- By a node's number: { inputs, outputs: counts, answer, own }; by a hook's: { hook, line }.
+local records = {}
+
+local function forget(node)
+  local own = records[node] and records[node].own or NOTHING
+  records[node] = nil
+  for i = 1, #own do handles.close(own[i]) end
+end
 
 ---Lets go of what nodes and hooks needed that are gone.
 function M.forget()
   repeat
     local n = C.pgc_forgotten(numbers, ROOM)
-    for i = 0, n - 1 do records[tonumber(numbers[i])] = nil end
+    for i = 0, n - 1 do forget(tonumber(numbers[i])) end
   until n < ROOM
 end
 
@@ -33,13 +43,17 @@ end
 ---  cotangents[k]     what flowed into output k, or false
 ---  creates_graph     whether gradients of these gradients will be asked for
 ---  linked(saved, k)  `saved`, a tensor that holds what output k held, as output k
-function M.record(inputs, outputs, answer, rehang)
+---  unchanged(t, i), unchanged_output(t, k)  whether nothing was written into t since it was input i, or output k
+---With `own`, a list of tensors that nobody but answer has, these are closed with the node; and answer depends on nothing
+---but them and what it is shown, so that a plan of a compiled function launches what it did without calling it.
+function M.record(inputs, outputs, answer, rehang, own)
   M.forget()
   local ins, n = gradients.array(inputs, nil, "custom_grad")
   local outs, m = gradients.array(outputs, nil, "custom_grad")
   local made = pointers(math.max(m, 1))
-  if C.pgc_custom(ins, n, outs, m, rehang and 1 or 0, made, number) ~= 0 then errors.raise_native(C, "custom_grad") end
-  records[tonumber(number[0])] = { inputs = n, outputs = m, answer = answer }
+  local flags = (rehang and REHANG or 0) + (own and PURE or 0)
+  if C.pgc_custom(ins, n, outs, m, flags, made, number) ~= 0 then errors.raise_native(C, "custom_grad") end
+  records[tonumber(number[0])] = { inputs = n, outputs = m, answer = answer, own = own }
   local list = {}
   for i = 1, m do
     if made[i - 1] == outs[i - 1] then
@@ -110,6 +124,10 @@ local function view(raw, record)
     local pointer = handles.pointer(saved, "backward")
     if C.pgc_pass_output(raw, pointer, k - 1, one) ~= 0 then errors.raise_native(C, "backward") end
     return handles.wrap(one[0])
+  end
+  function pass.unchanged(t, i) return C.pgc_pass_unchanged(raw, handles.pointer(t, "backward"), 0, i - 1) ~= 0 end
+  function pass.unchanged_output(t, k)
+    return C.pgc_pass_unchanged(raw, handles.pointer(t, "backward"), 1, k - 1) ~= 0
   end
   return pass
 end

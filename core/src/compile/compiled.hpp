@@ -49,6 +49,12 @@ class Compiled final : public ItemLog, public LaunchLog {
             uint32_t flags, TensorRef* outputs, uint32_t output_count) override;
   // False: make it as if nobody listened, with what is answered.
   bool backward(const BackwardCall& call, PassRef& paused);
+  // The outputs, of which aliases take the places, hang on a node whose gradient the front end computes from what it is
+  // shown alone. False: do it as if nobody listened.
+  bool custom(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count, uint64_t& number);
+  bool in_pass() const { return open_ != nullptr; }  // which has stopped, and is part of what is recorded
+  PassRef go_on(PassRef pass, Tensor* const* gradients, Tensor** results);
+  void abandon_pass();
   void clear_grads(Tensor* const* tensors, uint32_t count);
   void set_grad(Tensor& x, Tensor* gradient);  // that it may be set has been checked
   TensorRef detach(Tensor& x);
@@ -60,6 +66,10 @@ class Compiled final : public ItemLog, public LaunchLog {
  private:
   enum class Mode : uint8_t { off, eager, recording, matching };
   using Plans = std::list<std::unique_ptr<Plan>>;
+  struct OpenPass {
+    Item item;
+    std::vector<TensorRef> leaves, before;  // what may get gradients, and the gradients that they have had
+  };
   struct Undo {
     uint32_t item;
     TensorRef leaf, before;
@@ -91,18 +101,22 @@ class Compiled final : public ItemLog, public LaunchLog {
   Tensor& hand_out(uint32_t number, const Item& item);
   void hand_out_made(const Item& item);
   void put_gradient(Tensor& leaf, TensorRef gradient);
+  void give_history(const Item& item, Tensor* const* inputs, uint32_t input_count);
   uint32_t scope_index();
   Surroundings surroundings();
 
   // ---- launch.cpp ----
   bool complete();  // whether a plan ends where the stretch is now
   bool finish();    // false: it was called eagerly instead
+  bool find_outliving(const Plan& plan);  // false: somebody holds a tensor that only eager code could have made
+  bool replay_outliving();                // false
+  void forget_customs();
   void allocate_for(Plan& plan, const std::vector<uint8_t>& outliving);
   void run_launches(Plan& plan);
   void undo_gradients(uint32_t from);
   void replay(const std::string& why);
   void call_again(const Plan& plan, const Item& item, const std::vector<TensorRef>& tensors,
-                  const std::vector<AutocastRef>& scopes);
+                  const std::vector<AutocastRef>& scopes, uint64_t custom);
 
   std::vector<uint32_t> numbers_of(Tensor* const* tensors, uint32_t count) const;
   bool hand_out_all(const Frozen& frozen, Tensor* const* arguments);
@@ -110,14 +124,22 @@ class Compiled final : public ItemLog, public LaunchLog {
   // ---- record.cpp ----
   void start_recording();
   uint32_t number_of(Tensor& x);
+  void refuse_derived(const std::vector<uint32_t>& numbers);
   uint32_t add_made(Tensor& x, bool view);
   MemoryPlace place_of(const Tensor& x);
   uint32_t operand_of(Tensor* x);
   bool record_call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
                    uint32_t flags, TensorRef* outputs, uint32_t output_count);
   void record_backward(const BackwardCall& call, PassRef& paused);
+  template <class Run>
+  PassRef listen_to_pass(Run&& run);
+  void end_pass(const PassRef& paused);
+  void give_up_pass(const std::string& why);
+  void record_custom_node(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
+                          uint64_t& number);
   Item& add_item(const Asked& asked);
   void find_histories();
+  void find_exact_histories(const std::vector<NodeRef>& nodes);
   void add_workspaces();
   void end_recording();
   void allocated(Storage& storage) override;
@@ -148,6 +170,8 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::vector<AutocastRef> scopes_;   // in the order met
   std::vector<uint8_t> outliving_;    // by slot, while it is finished
   std::vector<Undo> undo_;
+  std::vector<uint64_t> customs_;     // numbers of nodes that were matched, in their order
+  std::unique_ptr<OpenPass> open_;
   std::unique_ptr<Plan> recording_;
   uint64_t live_before_ = 0;       // bytes, when it began
   std::vector<int64_t> offsets_;   // while recording, of tensors from outside

@@ -3,6 +3,7 @@
 #include "base/profile.hpp"
 #include "compile/capture.hpp"
 #include "compile/compiled.hpp"
+#include "tape/custom.hpp"
 #include "tensor/kept.hpp"
 
 namespace perigee {
@@ -36,8 +37,13 @@ bool Compiled::complete() {
   return false;
 }
 
-bool Compiled::finish() {
-  Plan& plan = *plan_;
+// Nobody will ask for the gradients of nodes that have been gone through.
+void Compiled::forget_customs() {
+  for (uint64_t number : customs_) forget_custom(number);
+  customs_.clear();
+}
+
+bool Compiled::find_outliving(const Plan& plan) {
   outliving_.assign(plan.slots.size(), 0);
   SmallVector<uint32_t, 64> views(tensors_.size());  // by tensor: those of it that nobody else holds
   for (size_t n = tensors_.size(); n-- > 0;) {
@@ -48,17 +54,26 @@ bool Compiled::finish() {
         views[tensors_[n]->view->parent->mark & 0xffffff]++;
       continue;
     }
-    if (t.history == History::alive) {
-      std::string why = "a tensor with a history that backward has not gone through is read, returned or kept";
-      const bool again = ++plan.failures < most_failures;  // it may be a dead tensor that was not collected yet
-      replay(why);
-      if (again) return false;
-      barred_ = why;
-      std::erase_if(*list_, [&](auto& p) { return p.get() == &plan; });
-      return false;
-    }
+    if (t.history == History::alive) return false;
     if (!t.place.outside) outliving_[t.place.base] = 1;
   }
+  return true;
+}
+
+bool Compiled::replay_outliving() {
+  Plan& plan = *plan_;
+  std::string why = "a tensor with a history that backward has not gone through is read, returned or kept";
+  const bool again = ++plan.failures < most_failures;  // it may be a dead tensor that was not collected yet
+  replay(why);
+  if (again) return false;
+  barred_ = why;
+  std::erase_if(*list_, [&](auto& p) { return p.get() == &plan; });
+  return false;
+}
+
+bool Compiled::finish() {
+  Plan& plan = *plan_;
+  if (!find_outliving(plan)) return replay_outliving();
   // Gradients that were let go of before anything is launched need not come back: eager code has freed them by now.
   const uint32_t first = plan.launches.empty() ? 0 : plan.launches.front().item;
   std::erase_if(undo_, [&](const Undo& u) { return u.item < first; });
@@ -72,6 +87,7 @@ bool Compiled::finish() {
   } release{plan};
   allocate_for(plan, outliving_);
   run_launches(plan);
+  forget_customs();
   hits_++;
   plan.failures = 0;
   plan.uses++;
@@ -169,13 +185,20 @@ void Compiled::replay(const std::string& why) {
   undo_gradients(0);
   const std::vector<TensorRef> tensors = std::move(tensors_);
   const std::vector<AutocastRef> scopes = std::move(scopes_);
+  const std::vector<uint64_t> customs = std::move(customs_);
+  customs_.clear();
+  if (at_ > 0 && plan_->items[at_ - 1].pauses) at_--;  // memory ran out in it: the front end is not here to compute gradients
   tensors_.clear();
   storages_.clear();
   const Plan& plan = *plan_;
   const size_t items = at_;
   start_recording();
   try {
-    for (size_t i = 0; i < items; i++) call_again(plan, plan.items[i], tensors, scopes);
+    size_t met = 0;
+    for (size_t i = 0; i < items; i++) {
+      const bool custom = plan.items[i].kind == ItemKind::custom;
+      call_again(plan, plan.items[i], tensors, scopes, custom ? customs[met++] : 0);
+    }
   } catch (const pg::Error&) {
     recording_ = nullptr;
     mode_ = Mode::eager;
@@ -185,7 +208,7 @@ void Compiled::replay(const std::string& why) {
 }
 
 void Compiled::call_again(const Plan& plan, const Item& item, const std::vector<TensorRef>& tensors,
-                          const std::vector<AutocastRef>& scopes) {
+                          const std::vector<AutocastRef>& scopes, uint64_t custom) {
   Ambient& a = ambient();
   const uint32_t scope = item.around.autocast;
   Scoped<bool> grad(a.grad_enabled, item.around.grad);
@@ -222,6 +245,13 @@ void Compiled::call_again(const Plan& plan, const Item& item, const std::vector<
     case ItemKind::clear_grads: clear_grads(inputs.data(), static_cast<uint32_t>(inputs.size())); break;
     case ItemKind::set_grad: set_grad(*inputs[0], inputs[1]); break;
     case ItemKind::detach: take_over(*tensors[item.outputs[0]], *detach(*inputs[0])); break;
+    case ItemKind::custom: {
+      std::vector<TensorRef> made;
+      for (size_t i = item.flags; i < inputs.size(); i++) made.push_back(TensorRef::share(inputs[i]));
+      record_custom_node(inputs.data(), item.flags, made.data(), static_cast<uint32_t>(made.size()), custom);
+      for (size_t i = 0; i < made.size(); i++) take_over(*tensors[item.outputs[i]], *made[i]);
+      break;
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparing what a call asks for with plans, and handing out tensors that have no contents as yet.
+#include <algorithm>
 #include <cstring>
 
 #include "compile/compiled.hpp"
@@ -22,6 +23,7 @@ const char* kind_name(ItemKind kind, const Op* op) {
     case ItemKind::backward: return "backward";
     case ItemKind::clear_grads: return "zero_grad";
     case ItemKind::set_grad: return "setting .grad";
+    case ItemKind::custom: return "custom_grad";
     default: return "detach";
   }
 }
@@ -107,6 +109,10 @@ void Compiled::settle() {
 }
 
 bool Compiled::end_stretch() {
+  if (open_) {
+    give_up_pass("a gradient that Lua computes reads a value");
+    return false;
+  }
   if (mode_ == Mode::matching) {
     if (at_ == 0) return false;
     if (complete()) {
@@ -130,6 +136,8 @@ void Compiled::end() {
       c.storages_.clear();
       c.scopes_.clear();
       c.undo_.clear();
+      c.forget_customs();
+      c.open_ = nullptr;
       c.leaves_.clear();
       c.met_.clear();
       c.recording_ = nullptr;
@@ -146,6 +154,7 @@ void Compiled::abort() {
   } catch (const pg::Error&) {  // the script's own error is the one to show
   }
   recording_ = nullptr;
+  open_ = nullptr;
   mode_ = Mode::eager;
   end();
 }
@@ -253,7 +262,7 @@ bool Compiled::match_input(const Plan& plan, uint32_t number, Tensor* x, std::st
     return fail(why, "an input is " + describe(*x->meta) + " where a plan has " + describe(*t.meta));
   if (t.device != x->device) return fail(why, "an input lies on " + x->device->name);
   const bool leaf = x->node && x->node->kind == NodeKind::leaf;
-  if (leaf != (t.leaf != 0) || (x->node && (!leaf || x->node->rare)) || needs_gradient(*x) != leaf)
+  if (leaf != (t.leaf != 0) || (x->node && x->node->rare) || needs_gradient(*x) != (leaf || t.derived))
     return fail(why, "an input requires gradients in another way");
   if (!x->storage) return fail(why, "an input has no contents");
   Storage& storage = *x->storage;
@@ -319,6 +328,21 @@ void Compiled::hand_out_made(const Item& item) {
     if (item.outputs[i] != no_number && !(item.in_place && i == 0)) hand_out(item.outputs[i], item);
 }
 
+void Compiled::give_history(const Item& item, Tensor* const* inputs, uint32_t input_count) {
+  auto node = NodeRef::adopt(new Node());
+  node->op = item.like->op;
+  node->sequence = next_node_sequence();
+  node->groups = item.like->groups;
+  node->attrs = item.like->attrs;
+  node->inputs = item.like->inputs;
+  node->outputs = item.like->outputs;
+  for (uint32_t i = 0; i < input_count; i++)
+    if (inputs[i] != nullptr && is_differentiable(inputs[i]->meta->dtype)) node->inputs[i].edge = edge_of(*inputs[i]);
+  SmallVector<Tensor*, 4> made;
+  for (uint32_t number : item.outputs) made.push_back(tensors_[number].get());
+  attach_node(node, made.data(), static_cast<uint32_t>(made.size()));
+}
+
 void Compiled::put_gradient(Tensor& leaf, TensorRef gradient) {
   TensorRef* place = gradient_of(leaf);
   if (place == nullptr) return;
@@ -335,6 +359,7 @@ void Compiled::accept(const Asked& asked) {
                 size - from);
   }
   hand_out_made(item);
+  if (item.like) give_history(item, asked.inputs, asked.input_count);
   for (const GradientPlan& g : item.grads) {
     hand_out(g.gradient, item);
     put_gradient(*tensors_[g.leaf], tensors_.back());
@@ -348,6 +373,12 @@ void Compiled::accept(const Asked& asked) {
 
 bool Compiled::call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups,
                     const void* attrs, uint32_t flags, TensorRef* outputs, uint32_t output_count) {
+  if (open_) {  // it belongs to the pass
+    Scoped<ItemLog*> alone(ambient().items, nullptr);
+    Scoped<LaunchLog*> listen(ambient().launches, this);
+    perigee::call(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
+    return true;
+  }
   if (const char* why = not_an_item(op, inputs, input_count)) {
     settle();
     last_why_ = std::string(op.info->name) + " ends a stretch: " + why;
@@ -366,6 +397,14 @@ bool Compiled::call(const Op& op, Tensor* const* inputs, uint32_t input_count, c
 }
 
 bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
+  if (open_) {
+    give_up_pass("a gradient that Lua computes is computed by a backward pass of its own");
+    return false;
+  }
+  if (mode_ == Mode::matching && at_ > 0 && plan_->items[at_ - 1].pauses) {  // again: memory had run out
+    settle();
+    return true;
+  }
   if (call.inputs != nullptr || call.create_graph) {
     settle();
     if (mode_ != Mode::eager) note("pg.grad, or create_graph, ends a stretch");
@@ -376,11 +415,40 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
   std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
   if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
   const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
+  // What follows a pass that stops could not be called again, so it is the last item; and none that may have to be.
+  const bool pauses = mode_ == Mode::matching && std::any_of(list_->begin(), list_->end(), [&](auto& p) {
+                        return at_ < p->items.size() && p->items[at_].pauses;
+                      });
+  if (pauses && at_ > 0 && !find_outliving(*plan_)) replay_outliving();
   if (mode_ == Mode::matching && match({ItemKind::backward, nullptr, flags, inputs.data(),
-                                        static_cast<uint32_t>(inputs.size()), nullptr, nullptr, 0}))
+                                        static_cast<uint32_t>(inputs.size()), nullptr, nullptr, 0})) {
+    if (plan_->items[at_ - 1].pauses) settle();
     return true;
+  }
   if (mode_ != Mode::recording) return false;
   record_backward(call, paused);
+  return true;
+}
+
+bool Compiled::custom(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
+                      uint64_t& number) {
+  if (open_) {
+    give_up_pass("a gradient that Lua computes makes a node of its own");
+    return false;
+  }
+  std::vector<Tensor*> all(inputs, inputs + input_count);
+  for (uint32_t i = 0; i < output_count; i++) all.push_back(outputs[i].get());
+  if (mode_ == Mode::matching && match({ItemKind::custom, nullptr, input_count, all.data(),
+                                        static_cast<uint32_t>(all.size()), nullptr, nullptr, output_count})) {
+    const Item& item = plan_->items[at_ - 1];
+    for (uint32_t i = 0; i < output_count; i++) outputs[i] = tensors_[item.outputs[i]];
+    number = next_node_sequence();
+    customs_.push_back(number);
+    return true;
+  }
+  if (mode_ != Mode::recording) return false;
+  number = 0;
+  record_custom_node(inputs, input_count, outputs, output_count, number);
   return true;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 bool same_tensor(const TensorPlan& a, const TensorPlan& b) {
   return a.outside == b.outside && a.meta.get() == b.meta.get() && a.device == b.device && a.place == b.place &&
-         a.leaf == b.leaf && a.view == b.view && a.born == b.born && a.cast_of == b.cast_of;
+         a.leaf == b.leaf && a.derived == b.derived && a.view == b.view && a.born == b.born && a.cast_of == b.cast_of;
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ bool same_static(const Item& a, const Item& b) {
       a.outputs != b.outputs || a.groups != b.groups || a.casts != b.casts || a.in_place != b.in_place ||
       (a.launch == no_number) != (b.launch == no_number) || a.attrs.size() != b.attrs.size())
     return false;
-  if (a.grads.size() != b.grads.size() || a.with_history != b.with_history) return false;
+  if (a.grads.size() != b.grads.size() || a.with_history != b.with_history || a.pauses != b.pauses) return false;
   for (size_t i = 0; i < a.grads.size(); i++)
     if (a.grads[i].leaf != b.grads[i].leaf || a.grads[i].gradient != b.grads[i].gradient) return false;
   const size_t bytes = a.launch != no_number ? a.op->info->static_size : a.attrs.size();

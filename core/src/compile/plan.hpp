@@ -15,7 +15,8 @@ namespace perigee {
 
 class Captured;
 
-enum class History : uint8_t { none, released, alive };
+// exact: alive, and handed out with a history of its own (Item::like).
+enum class History : uint8_t { none, released, alive, exact };
 
 // A tensor that the call meets or makes, by its number.
 struct TensorPlan {
@@ -24,6 +25,7 @@ struct TensorPlan {
   Device* device = nullptr;
   MemoryPlace place;             // of one from outside: the first one with this memory, and how far behind it
   uint8_t leaf = 0;              // of one from outside: whether it requires gradients
+  bool derived = false;          // of one from outside: whether it has a history, to which nothing is added here
   bool view = false;             // made by a view operator of its item's first input
   uint32_t cast_of = no_number;  // from outside: the kept cast of that one (call/autocast.hpp), which it follows
   NodeRef node;                  // shows that it has a history, which is over
@@ -40,7 +42,7 @@ struct Surroundings {
   bool operator==(const Surroundings&) const = default;
 };
 
-enum class ItemKind : uint8_t { op, backward, clear_grads, set_grad, detach };
+enum class ItemKind : uint8_t { op, backward, clear_grads, set_grad, detach, custom };
 
 struct GradientPlan {
   uint32_t leaf, gradient;  // numbers
@@ -49,7 +51,7 @@ struct GradientPlan {
 struct Item {
   ItemKind kind = ItemKind::op;
   const Op* op = nullptr;
-  uint32_t flags = 0;  // of a backward: 1: retain_graph, 2: it has seeds
+  uint32_t flags = 0;  // of a backward: 1: retain_graph, 2: it has seeds; of a custom node: how many are inputs of it
   Surroundings around;
   std::vector<uint32_t> inputs, outputs;  // numbers; no_number: absent
   std::vector<uint32_t> groups;           // empty: one each
@@ -59,6 +61,8 @@ struct Item {
   const char* origin = nullptr;        // the line that asked for it last, where lines are found; interned
   bool in_place = false;               // output 0 is input 0
   uint32_t roots = 0;                  // of a backward: how many inputs are roots
+  bool pauses = false;                 // of one: the front end computed gradients in it. It is the plan's last item.
+  NodeRef like;                        // of an operator whose gradient needs no contents: the node, without edges
   std::vector<GradientPlan> grads;     // of a backward: what leaves have got
   std::vector<uint32_t> with_history;  // tensors from before that have one from now on
 };

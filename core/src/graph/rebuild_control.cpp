@@ -221,7 +221,7 @@ void GraphReader::hang(uint32_t index, const std::vector<TensorRef>& held, const
     }
     if (!any) return;
     const uint64_t number =
-        record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), count, false);
+        record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), count, {});
     for (uint32_t k = 0; k < count; k++) {
       if (!is_flagged(outputs[first + k])) continue;
       graph_note_custom(*made[k]);
@@ -248,7 +248,7 @@ void GraphReader::read_lost(uint32_t id, const Json& json, const std::string& wh
   }
   if (inputs.empty()) return;
   std::vector<TensorRef> made{tensor_of(g_, id)};
-  const uint64_t number = record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), 1, false);
+  const uint64_t number = record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), 1, {});
   g_.values[id].history = nullptr;
   graph_note_custom(*made[0]);
   g_.values[id].history = made[0]->node;

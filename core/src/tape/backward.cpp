@@ -73,6 +73,7 @@ class Pass {
   Node& stopped_at() const { return *stopped_; }
   uint64_t number() const { return due_.empty() ? custom_number(*stopped_) : due_.back().number; }
   bool create_graph() const { return call_.create_graph; }
+  bool at_hook() const { return !due_.empty(); }
   bool needed(uint32_t input) { return wanted(stopped_->inputs[input].edge); }
   Tensor* cotangent(uint32_t output) const {
     if (!due_.empty()) return stopped_in_.cotangents[due_.back().output].get();
@@ -553,6 +554,12 @@ const Node& stopped_at(const Pass& pass) { return pass.stopped_at(); }
 uint64_t number_of(const Pass& pass) { return pass.number(); }
 bool creates_graph(const Pass& pass) { return pass.create_graph(); }
 bool input_needed(Pass& pass, uint32_t input) { return pass.needed(input); }
+bool stopped_at_pure(const Pass& pass) { return !pass.at_hook() && pass.stopped_at().pure; }
+bool is_unchanged(const Pass& pass, const Tensor& tensor, bool output, uint32_t index) {
+  const Node& node = pass.stopped_at();
+  const uint64_t then = output ? node.outputs[index].version : node.inputs[index].version;
+  return !tensor.storage || tensor.storage->version.load(std::memory_order_relaxed) == then;
+}
 TensorRef cotangent_of(const Pass& pass, uint32_t output) {
   Tensor* cotangent = pass.cotangent(output);
   return cotangent == nullptr ? nullptr : TensorRef::share(cotangent);

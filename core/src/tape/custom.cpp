@@ -16,16 +16,18 @@ void describe(Record& record, const Tensor& tensor) {
   record.meta = tensor.meta;
   record.device = tensor.device;
   record.value = tensor.value;
+  if (tensor.storage) record.version = tensor.storage->version.load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
 uint64_t record_custom(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
-                       bool rehang) {
+                       const CustomNode& how) {
   auto node = NodeRef::adopt(new Node());
   node->kind = NodeKind::custom;
+  node->pure = how.pure;
   node->sequence = next_node_sequence();
-  const uint64_t number = node->sequence;
+  const uint64_t number = how.number != 0 ? how.number : node->sequence;
   auto* bytes = reinterpret_cast<const uint8_t*>(&number);
   node->attrs.assign(bytes, bytes + sizeof number);
   for (uint32_t i = 0; i < input_count; i++) {
@@ -36,7 +38,7 @@ uint64_t record_custom(Tensor* const* inputs, uint32_t input_count, TensorRef* o
   std::vector<Tensor*> raw;
   for (uint32_t i = 0; i < output_count; i++) {
     const Tensor& y = *outputs[i];  // a view's history is its base's, a leaf is its own
-    if (!rehang || y.view || !y.node || y.node->kind == NodeKind::leaf) outputs[i] = alias(*outputs[i]);
+    if (!how.rehang || y.view || !y.node || y.node->kind == NodeKind::leaf) outputs[i] = alias(*outputs[i]);
     describe(node->outputs.emplace_back(), *outputs[i]);
     raw.push_back(outputs[i].get());
   }

@@ -53,10 +53,12 @@ uint64_t custom_number(const Node& node) {
   return number;
 }
 
-void forget_custom(const Node& node) {
+void forget_custom(const Node& node) { forget_custom(custom_number(node)); }
+
+void forget_custom(uint64_t number) {
   Forgotten& list = forgotten();
   std::lock_guard lock(list.mutex);
-  list.numbers.push_back(custom_number(node));
+  list.numbers.push_back(number);
 }
 
 uint32_t take_forgotten(uint64_t* numbers, uint32_t room) {

@@ -45,6 +45,7 @@ struct Node : Recycled<Node> {
   std::atomic<uint32_t> refs{1};
   NodeKind kind = NodeKind::op;
   bool released = false;  // by a backward pass that did not retain it
+  bool pure = false;      // custom: its gradient depends on what it is shown alone
   uint64_t sequence = 0;  // edges lead from higher to lower ones
   const Op* op = nullptr;
   // Nodes die in bulk, long after they were made: their size is cache misses.
@@ -88,6 +89,7 @@ struct Node : Recycled<Node> {
 uint64_t custom_number(const Node& node);
 // Notes that one is gone, or has been gone through for the last time.
 void forget_custom(const Node& node);
+void forget_custom(uint64_t number);
 // Numbers of such nodes, and of hooks that are gone, at most `room` of them, each once or more.
 uint32_t take_forgotten(uint64_t* numbers, uint32_t room);
 

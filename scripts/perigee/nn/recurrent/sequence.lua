@@ -189,9 +189,9 @@ local function inputs_of(x, h0, c0, w)
   return inputs, names
 end
 
-local function check_unchanged(inputs, names, versions, where)
+local function check_unchanged(inputs, names, pass, where)
   for i, t in ipairs(inputs) do
-    if t.ptr ~= nil and native.version_of(t) ~= versions[i] then
+    if t.ptr ~= nil and not pass.unchanged(t, i) then
       native.raise("failed_precondition", where, ("%s %s was modified in place before backward"):format(
                      names[i] == "hidden" and "weight_hh" or names[i] == "projection" and "weight_hr" or
                      names[i] == "bias" and "bias_hh" or names[i], tostring(t.shape)),
@@ -236,37 +236,45 @@ end
 
 local function record(cell, o, x, h0, c0, w)
   local steps, inputs, names = {}, inputs_of(x, h0, c0, w)
-  local versions = {}
-  for i, t in ipairs(inputs) do versions[i] = native.version_of(t) end
   local own, outputs, saved -- the way back's own handles of the parameters
+  local held = {}           -- all tensors that nobody but the way back has
+  local function hold(...)
+    for i = 1, select("#", ...) do
+      local t = select(i, ...)
+      if t then held[#held + 1] = t end
+    end
+  end
   unscoped(pg().no_grad, function()
     own = { hidden = w.hidden:detach(), bias = w.bias and w.bias:detach(), tidy = true,
             projection = w.projection and w.projection:detach() }
-    local h, c = h0:detach(), c0 and c0:detach()
+    local h, c, shown = h0:detach(), c0 and c0:detach(), x:detach()
+    hold(h, c, own.hidden, own.bias, own.projection, shown)
     if at_once(cell, o, own) then
-      local y, last_h, last_c, kept = run_at_once(cell, o, x:detach(), h, c, own, true)
+      local y, last_h, last_c, kept = run_at_once(cell, o, shown, h, c, own, true)
       kept.h0, kept.c0 = h, c
       outputs, saved = { y, last_h, last_c }, kept
+      hold(y, last_h, last_c, kept.states, kept.gates)
       return
     end
-    outputs = { run(cell, o, x:detach(), h, c, own, function(t, before, kept)
+    outputs = { run(cell, o, shown, h, c, own, function(t, before, kept)
       steps[t] = { h = before, saved = kept }
+      hold(before, unpack(kept))
     end) }
+    hold(unpack(outputs, 1, 3))
   end)
   local function zeros_like(t) return { shape = t.shape, dtype = t.dtype, device = t.device } end
   local like = { names = names, h0 = zeros_like(h0), c0 = c0 and zeros_like(c0) }
   local where = o.where
-  if saved then saved.version = native.version_of(saved.y) end
   return unpack(native.custom.record(inputs, outputs, function(pass)
-    check_unchanged(inputs, names, versions, where)
-    if saved and native.version_of(saved.y) ~= saved.version then
+    check_unchanged(inputs, names, pass, where)
+    if saved and not pass.unchanged_output(saved.y, 1) then
       native.raise("failed_precondition", where, ("the output %s was modified in place before backward"):format(
                      tostring(saved.y.shape)), "write into a :clone()")
     end
     if pass.creates_graph then return again(cell, o, inputs, names, pass, where) end
     if saved then return gradients_at_once(cell, o, saved, own, pass, like) end
     return gradients(cell, o, steps, own, pass, like)
-  end), 1, 3)
+  end, false, held), 1, 3)
 end
 
 ---A layer's loop in one direction.
