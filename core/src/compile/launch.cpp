@@ -193,13 +193,15 @@ void Compiled::replay(const std::string& why) {
   const Plan& plan = *plan_;
   const size_t items = at_;
   start_recording();
+  size_t met = 0;
   try {
-    size_t met = 0;
     for (size_t i = 0; i < items; i++) {
       const bool custom = plan.items[i].kind == ItemKind::custom;
-      call_again(plan, plan.items[i], tensors, scopes, custom ? customs[met++] : 0);
+      call_again(plan, plan.items[i], tensors, scopes, custom ? customs[met] : 0);
+      met += custom ? 1 : 0;
     }
   } catch (const pg::Error&) {
+    for (; met < customs.size(); met++) forget_custom(customs[met]);
     recording_ = nullptr;
     mode_ = Mode::eager;
     ambient().items = nullptr;

@@ -110,6 +110,22 @@ local function eager(device, compiled)
   return compiled and pg.compile(step) or step, model:parameters()
 end
 
+local function recurrent(device, compiled)
+  pg.manual_seed(3)
+  local layer, head = nn.LSTM { 3, 4 }:to(device), nn.Linear { 4, 3 }:to(device)
+  local x, parameters = pg.randn { 2, 5, 3 }:to(device), {}
+  for _, m in ipairs { layer, head } do for _, p in ipairs(m:parameters()) do parameters[#parameters + 1] = p end end
+  local opt = pg.optim.Adam { parameters, lr = 0.01 }
+  local function step()
+    opt:zero_grad()
+    local loss = head((layer(x))):square():mean()
+    loss:backward()
+    opt:step()
+    return loss
+  end
+  return compiled and pg.compile(step) or step, parameters
+end
+
 local function session(device)
   local model, opt, x, y = make(device)
   local g = pg.graph(function(g)
@@ -189,4 +205,6 @@ for _, device in ipairs { "cpu", sim and sim.name } do
   survives("eagerly", device, eager, 2)
   survives("compiled", device, function(d) return eager(d, true) end, 4)
   survives("in a session", device, session, 3)
+  survives("a recurrent net, eagerly", device, recurrent, 2)
+  survives("a recurrent net, compiled", device, function(d) return recurrent(d, true) end, 4)
 end
