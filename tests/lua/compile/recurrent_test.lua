@@ -87,6 +87,37 @@ same("a loss that is read in some steps", training(lstm, 6, {
 same("other operators before backward in some steps", training(lstm, 6, {
   before = function(i, _, y) if i > 5 and i % 2 == 0 then y:detach():tanh() end end }))
 
+for _, kind in ipairs { "LSTM", "GRU" } do
+  same("a packed " .. kind, function()
+    local layer = nn[kind](4, 6)
+    local head, params = with_head(layer, 6)
+    local opt = optim.SGD(params, { lr = 0.1 })
+    return function()
+      opt:zero_grad()
+      local packed = nn.utils.pack_padded_sequence(pg.randn { 3, 5, 4 }, { 5, 3, 2 })
+      local y = layer(packed)
+      local loss = head(y.data):pow(2):mean()
+      loss:backward()
+      opt:step()
+      return loss
+    end, params
+  end)
+  same("a " .. kind .. " under autocast", function()
+    local layer = nn[kind](4, 6)
+    local head, params = with_head(layer, 6)
+    local opt = optim.SGD(params, { lr = 0.1 })
+    return function()
+      opt:zero_grad()
+      local loss = pg.amp.autocast({ dtype = "bfloat16" }, function()
+        return nn.mse_loss(head((layer(pg.randn { 2, 5, 4 }))), pg.zeros { 2, 5, 3 })
+      end)
+      loss:backward()
+      opt:step()
+      return loss
+    end, params
+  end, function(t, s, step) t.ok(s.hits >= STEPS - 4, step:explain()) end)
+end
+
 same("a history that nobody goes through", function()
   local layer, other = lstm(), lstm()
   local head, params = with_head(layer, 6)
@@ -141,10 +172,10 @@ test("what the way back of a planned step would have needed is let go of", funct
   local f = make()
   local step = pg.compile(f)
   for i = 1, 20 do step(i) end
-  collectgarbage()
+  pg.memory.collect()
   local nodes, live = native.custom.alive(), native.memory_stats(0).live
   for i = 1, 200 do step(i) end
-  collectgarbage()
+  pg.memory.collect()
   t.ok(native.custom.alive() <= nodes + 1, native.custom.alive())
   t.ok(native.memory_stats(0).live <= live + 4096, native.memory_stats(0).live - live)
 end)
