@@ -62,7 +62,8 @@ int32_t pgc_custom(pgc_tensor* const* inputs, uint32_t input_count, pgc_tensor* 
     for (uint32_t i = 0; i < output_count; i++) results.push_back(TensorRef::share(api::get(outputs[i])));
     const bool pure = (flags & PGC_CUSTOM_PURE) != 0;
     Compiled* compiled = pure ? compiled_now() : nullptr;
-    if (compiled == nullptr || !compiled->custom(api::get(inputs), input_count, results.data(), output_count, *number)) {
+    if (compiled == nullptr ||
+        !compiled->custom(api::get(inputs), input_count, results.data(), output_count, *number)) {
       settle();
       *number = record_custom(api::get(inputs), input_count, results.data(), output_count,
                               {(flags & PGC_CUSTOM_REHANG) != 0, pure, 0});

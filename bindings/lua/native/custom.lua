@@ -44,8 +44,8 @@ end
 ---  creates_graph     whether gradients of these gradients will be asked for
 ---  linked(saved, k)  `saved`, a tensor that holds what output k held, as output k
 ---  unchanged(t, i), unchanged_output(t, k)  whether nothing was written into t since it was input i, or output k
----With `own`, a list of tensors that nobody but answer has, these are closed with the node; and answer depends on nothing
----but them and what it is shown, so that a plan of a compiled function launches what it did without calling it.
+---With `own`, a list of tensors that nobody but answer has, these are closed with the node; and answer depends on
+---nothing but them and what it is shown, so that a plan of a compiled function launches what it did without calling it.
 function M.record(inputs, outputs, answer, rehang, own)
   M.forget()
   local ins, n = gradients.array(inputs, nil, "custom_grad")

@@ -106,8 +106,8 @@ class Compiled final : public ItemLog, public LaunchLog {
   Surroundings surroundings();
 
   // ---- launch.cpp ----
-  bool complete();  // whether a plan ends where the stretch is now
-  bool finish();    // false: it was called eagerly instead
+  bool complete();                        // whether a plan ends where the stretch is now
+  bool finish();                          // false: it was called eagerly instead
   bool find_outliving(const Plan& plan);  // false: somebody holds a tensor that only eager code could have made
   bool replay_outliving();                // false
   void forget_customs();
@@ -170,7 +170,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::vector<AutocastRef> scopes_;   // in the order met
   std::vector<uint8_t> outliving_;    // by slot, while it is finished
   std::vector<Undo> undo_;
-  std::vector<uint64_t> customs_;     // numbers of nodes that were matched, in their order
+  std::vector<uint64_t> customs_;  // numbers of nodes that were matched, in their order
   std::unique_ptr<OpenPass> open_;
   std::unique_ptr<Plan> recording_;
   uint64_t live_before_ = 0;       // bytes, when it began

@@ -19,7 +19,8 @@ void check_frozen(const Plan& plan) {
     fail_to_freeze("it computes or changes gradients, which is for training");
   }
   for (const TensorPlan& t : plan.tensors)
-    if (!t.outside && (t.history == History::alive || t.history == History::exact)) fail_to_freeze("it records for gradients");
+    if (!t.outside && (t.history == History::alive || t.history == History::exact))
+      fail_to_freeze("it records for gradients");
   for (const Launch& l : plan.launches)
     if (l.signature && l.signature->op->info->effect == PG_EFFECT_RANDOM)
       fail_to_freeze(std::string(l.signature->op->info->name) + " draws random numbers");

@@ -187,7 +187,8 @@ void Compiled::replay(const std::string& why) {
   const std::vector<AutocastRef> scopes = std::move(scopes_);
   const std::vector<uint64_t> customs = std::move(customs_);
   customs_.clear();
-  if (at_ > 0 && plan_->items[at_ - 1].pauses) at_--;  // memory ran out in it: the front end is not here to compute gradients
+  if (at_ > 0 && plan_->items[at_ - 1].pauses)
+    at_--;  // memory ran out in it: the front end is not here to compute gradients
   tensors_.clear();
   storages_.clear();
   const Plan& plan = *plan_;

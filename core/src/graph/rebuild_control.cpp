@@ -220,8 +220,7 @@ void GraphReader::hang(uint32_t index, const std::vector<TensorRef>& held, const
       made.push_back(tensor_of(g_, ids[k]));
     }
     if (!any) return;
-    const uint64_t number =
-        record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), count, {});
+    const uint64_t number = record_custom(inputs.data(), static_cast<uint32_t>(inputs.size()), made.data(), count, {});
     for (uint32_t k = 0; k < count; k++) {
       if (!is_flagged(outputs[first + k])) continue;
       graph_note_custom(*made[k]);
