@@ -110,6 +110,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   bool finish();                          // false: it was called eagerly instead
   bool find_outliving(const Plan& plan);  // false: somebody holds a tensor that only eager code could have made
   bool replay_outliving();                // false
+  bool finish_pass();                     // false: the pass is to be recorded
   void forget_customs();
   void allocate_for(Plan& plan, const std::vector<uint8_t>& outliving);
   void run_launches(Plan& plan);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparing what a call asks for with plans, and handing out tensors that have no contents as yet.
-#include <algorithm>
 #include <cstring>
 
 #include "compile/compiled.hpp"
@@ -401,10 +400,7 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
     give_up_pass("a gradient that Lua computes is computed by a backward pass of its own");
     return false;
   }
-  if (mode_ == Mode::matching && at_ > 0 && plan_->items[at_ - 1].pauses) {  // again: memory had run out
-    settle();
-    return true;
-  }
+  if (mode_ == Mode::matching && at_ > 0 && plan_->items[at_ - 1].pauses && finish_pass()) return true;  // again
   if (call.inputs != nullptr || call.create_graph) {
     settle();
     if (mode_ != Mode::eager) note("pg.grad, or create_graph, ends a stretch");
@@ -415,18 +411,20 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
   std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
   if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
   const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
-  // What follows a pass that stops could not be called again, so it is the last item; and none that may have to be.
-  const bool pauses = mode_ == Mode::matching && std::any_of(list_->begin(), list_->end(), [&](auto& p) {
-                        return at_ < p->items.size() && p->items[at_].pauses;
-                      });
-  if (pauses && at_ > 0 && !find_outliving(*plan_)) replay_outliving();
-  if (mode_ == Mode::matching && match({ItemKind::backward, nullptr, flags, inputs.data(),
-                                        static_cast<uint32_t>(inputs.size()), nullptr, nullptr, 0})) {
-    if (plan_->items[at_ - 1].pauses) settle();
+  if (mode_ == Mode::matching &&
+      match({ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr,
+             0}) &&
+      (!plan_->items[at_ - 1].pauses || finish_pass()))
     return true;
-  }
   if (mode_ != Mode::recording) return false;
   record_backward(call, paused);
+  return true;
+}
+
+// A pass that stops could not be called again: so it is launched at once, or left out of what is called again.
+bool Compiled::finish_pass() {
+  if (!find_outliving(*plan_)) return replay_outliving();
+  settle();
   return true;
 }
 

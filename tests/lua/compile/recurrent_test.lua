@@ -133,6 +133,38 @@ same("a history that nobody goes through", function()
   end, params
 end)
 
+same("a history that nobody goes through, kept in some steps", function()
+  local layer = lstm()
+  local head, params = with_head(layer, 6)
+  local opt = optim.SGD(params, { lr = 0.1 })
+  return function(i)
+    opt:zero_grad()
+    local y = layer(pg.randn { 2, 5, 4 })
+    local other = y:square():sum()
+    if i % 3 ~= 0 then other:free() end
+    local loss = head(y):pow(2):mean()
+    loss:backward({ retain_graph = i % 3 == 0 })
+    if i % 3 == 0 then other:backward() end
+    opt:step()
+    return loss
+  end, params
+end)
+same("a history that nobody goes through, returned by some steps", function()
+  local layer = lstm()
+  local head, params = with_head(layer, 6)
+  local opt = optim.SGD(params, { lr = 0.1 })
+  return function(i)
+    opt:zero_grad()
+    local y = layer(pg.randn { 2, 5, 4 })
+    local other = pg.tensor({ 1, 2, 3, 4, 5, 6 }):requires_grad_():square() * 2
+    if i % 3 ~= 0 then other:free() end
+    local loss = head(y):pow(2):mean()
+    loss:backward()
+    opt:step()
+    return loss, i % 3 == 0 and other or nil
+  end, params
+end)
+
 same("two backward passes in a step, gradients added up", function()
   local layer = nn.GRU(4, 6)
   local head, params = with_head(layer, 6)
