@@ -289,9 +289,10 @@ PGC_API int32_t pgc_gradients(pgc_tensor *const *roots, pgc_tensor *const *seeds
 /* ---- gradients that the front end computes ---- */
 /* Hangs `outputs` on a node over `inputs`: `made` receives aliases of them; with PGC_CUSTOM_REHANG, wherever that can
  * be, the very tensors, which let go of the history that they had. PGC_CUSTOM_PURE: the node's gradients depend on
- * nothing but what the pass shows, so that where a compiled function launches a plan it does not stop there. When a backward pass reaches the node, the
- * function that began it returns PGC_PAUSED; pgc_paused() then hands out the pass, once, which either goes on with the
- * node's gradients (and answers like the function that began it) or is abandoned. Passes may be nested. */
+ * nothing but what the pass shows, so that where a compiled function launches a plan it does not stop there. When a
+ * backward pass reaches the node, the function that began it returns PGC_PAUSED; pgc_paused() then hands out the pass,
+ * once, which either goes on with the node's gradients (and answers like the function that began it) or is abandoned.
+ * Passes may be nested. */
 #define PGC_PAUSED 100
 #define PGC_CUSTOM_REHANG 1u
 #define PGC_CUSTOM_PURE 2u

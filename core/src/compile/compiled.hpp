@@ -101,7 +101,6 @@ class Compiled final : public ItemLog, public LaunchLog {
   Tensor& hand_out(uint32_t number, const Item& item);
   void hand_out_made(const Item& item);
   void put_gradient(Tensor& leaf, TensorRef gradient);
-  void give_history(const Item& item, Tensor* const* inputs, uint32_t input_count);
   uint32_t scope_index();
   Surroundings surroundings();
 
@@ -110,7 +109,6 @@ class Compiled final : public ItemLog, public LaunchLog {
   bool finish();                          // false: it was called eagerly instead
   bool find_outliving(const Plan& plan);  // false: somebody holds a tensor that only eager code could have made
   bool replay_outliving();                // false
-  bool finish_pass();                     // false: the pass is to be recorded
   void forget_customs();
   void allocate_for(Plan& plan, const std::vector<uint8_t>& outliving);
   void run_launches(Plan& plan);
@@ -122,6 +120,21 @@ class Compiled final : public ItemLog, public LaunchLog {
   std::vector<uint32_t> numbers_of(Tensor* const* tensors, uint32_t count) const;
   bool hand_out_all(const Frozen& frozen, Tensor* const* arguments);
 
+  // ---- passes.cpp ----
+  bool finish_pass();  // false: the pass is to be recorded
+  void record_backward(const BackwardCall& call, PassRef& paused);
+  template <class Run>
+  PassRef listen_to_pass(Run&& run);
+  void end_pass(const PassRef& paused);
+  void give_up_pass(const std::string& why);
+  // all: inputs, and behind them outputs. number: 0, or what it is to be.
+  void record_custom_node(const std::vector<Tensor*>& all, uint32_t input_count, TensorRef* outputs, uint64_t& number);
+
+  // ---- histories.cpp ----
+  void find_histories();
+  void find_exact_histories(const std::vector<NodeRef>& nodes);
+  void give_history(const Item& item, Tensor* const* inputs, uint32_t input_count);
+
   // ---- record.cpp ----
   void start_recording();
   uint32_t number_of(Tensor& x);
@@ -131,16 +144,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   uint32_t operand_of(Tensor* x);
   bool record_call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
                    uint32_t flags, TensorRef* outputs, uint32_t output_count);
-  void record_backward(const BackwardCall& call, PassRef& paused);
-  template <class Run>
-  PassRef listen_to_pass(Run&& run);
-  void end_pass(const PassRef& paused);
-  void give_up_pass(const std::string& why);
-  void record_custom_node(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
-                          uint64_t& number);
   Item& add_item(const Asked& asked);
-  void find_histories();
-  void find_exact_histories(const std::vector<NodeRef>& nodes);
   void add_workspaces();
   void end_recording();
   void allocated(Storage& storage) override;

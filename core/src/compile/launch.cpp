@@ -251,7 +251,7 @@ void Compiled::call_again(const Plan& plan, const Item& item, const std::vector<
     case ItemKind::custom: {
       std::vector<TensorRef> made;
       for (size_t i = item.flags; i < inputs.size(); i++) made.push_back(TensorRef::share(inputs[i]));
-      record_custom_node(inputs.data(), item.flags, made.data(), static_cast<uint32_t>(made.size()), custom);
+      record_custom_node(inputs, item.flags, made.data(), custom);
       for (size_t i = 0; i < made.size(); i++) take_over(*tensors[item.outputs[i]], *made[i]);
       break;
     }

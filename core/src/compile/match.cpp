@@ -327,21 +327,6 @@ void Compiled::hand_out_made(const Item& item) {
     if (item.outputs[i] != no_number && !(item.in_place && i == 0)) hand_out(item.outputs[i], item);
 }
 
-void Compiled::give_history(const Item& item, Tensor* const* inputs, uint32_t input_count) {
-  auto node = NodeRef::adopt(new Node());
-  node->op = item.like->op;
-  node->sequence = next_node_sequence();
-  node->groups = item.like->groups;
-  node->attrs = item.like->attrs;
-  node->inputs = item.like->inputs;
-  node->outputs = item.like->outputs;
-  for (uint32_t i = 0; i < input_count; i++)
-    if (inputs[i] != nullptr && is_differentiable(inputs[i]->meta->dtype)) node->inputs[i].edge = edge_of(*inputs[i]);
-  SmallVector<Tensor*, 4> made;
-  for (uint32_t number : item.outputs) made.push_back(tensors_[number].get());
-  attach_node(node, made.data(), static_cast<uint32_t>(made.size()));
-}
-
 void Compiled::put_gradient(Tensor& leaf, TensorRef gradient) {
   TensorRef* place = gradient_of(leaf);
   if (place == nullptr) return;
@@ -393,61 +378,6 @@ bool Compiled::call(const Op& op, Tensor* const* inputs, uint32_t input_count, c
     return true;
   }
   return mode_ == Mode::recording && record_call(op, inputs, input_count, groups, attrs, flags, outputs, output_count);
-}
-
-bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
-  if (open_) {
-    give_up_pass("a gradient that Lua computes is computed by a backward pass of its own");
-    return false;
-  }
-  if (mode_ == Mode::matching && at_ > 0 && plan_->items[at_ - 1].pauses && finish_pass()) return true;  // again
-  if (call.inputs != nullptr || call.create_graph) {
-    settle();
-    if (mode_ != Mode::eager) note("pg.grad, or create_graph, ends a stretch");
-    Scoped<ItemLog*> alone(ambient().items, nullptr);
-    paused = perigee::backward(call);
-    return true;
-  }
-  std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
-  if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
-  const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
-  if (mode_ == Mode::matching &&
-      match({ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr,
-             0}) &&
-      (!plan_->items[at_ - 1].pauses || finish_pass()))
-    return true;
-  if (mode_ != Mode::recording) return false;
-  record_backward(call, paused);
-  return true;
-}
-
-// A pass that stops could not be called again: so it is launched at once, or left out of what is called again.
-bool Compiled::finish_pass() {
-  if (!find_outliving(*plan_)) return replay_outliving();
-  settle();
-  return true;
-}
-
-bool Compiled::custom(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs, uint32_t output_count,
-                      uint64_t& number) {
-  if (open_) {
-    give_up_pass("a gradient that Lua computes makes a node of its own");
-    return false;
-  }
-  std::vector<Tensor*> all(inputs, inputs + input_count);
-  for (uint32_t i = 0; i < output_count; i++) all.push_back(outputs[i].get());
-  if (mode_ == Mode::matching && match({ItemKind::custom, nullptr, input_count, all.data(),
-                                        static_cast<uint32_t>(all.size()), nullptr, nullptr, output_count})) {
-    const Item& item = plan_->items[at_ - 1];
-    for (uint32_t i = 0; i < output_count; i++) outputs[i] = tensors_[item.outputs[i]];
-    number = next_node_sequence();
-    customs_.push_back(number);
-    return true;
-  }
-  if (mode_ != Mode::recording) return false;
-  number = 0;
-  record_custom_node(inputs, input_count, outputs, output_count, number);
-  return true;
 }
 
 }  // namespace perigee

@@ -5,7 +5,6 @@
 
 #include "compile/capture.hpp"
 #include "compile/compiled.hpp"
-#include "tape/custom.hpp"
 
 namespace perigee {
 namespace {
@@ -256,93 +255,6 @@ bool Compiled::record_call(const Op& op, Tensor* const* inputs, uint32_t input_c
   return true;
 }
 
-void Compiled::record_backward(const BackwardCall& call, PassRef& paused) {
-  std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
-  if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
-  const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
-  Item item = add_item(
-      {ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr, 0});
-  recording_->items.pop_back();
-  item.roots = call.root_count;
-  auto open = std::make_unique<OpenPass>();
-  open->leaves = leaves_;
-  for (const TensorRef& leaf : open->leaves) {
-    TensorRef* gradient = gradient_of(*leaf);
-    open->before.push_back(gradient != nullptr ? *gradient : nullptr);
-    item.inputs.push_back(open->before.back() ? number_of(*open->before.back()) : no_number);
-  }
-  refuse_derived(item.inputs);
-  open->item = std::move(item);
-  open_ = std::move(open);
-  paused = listen_to_pass([&] { return perigee::backward(call); });
-  end_pass(paused);
-}
-
-template <class Run>
-PassRef Compiled::listen_to_pass(Run&& run) {
-  Scoped<ItemLog*> alone(ambient().items, nullptr);
-  Scoped<LaunchLog*> listen(ambient().launches, this);
-  try {
-    return run();
-  } catch (const pg::Error&) {
-    refuse("backward raised an error");
-    open_ = nullptr;
-    throw;
-  }
-}
-
-// The pass is over, or has stopped.
-void Compiled::end_pass(const PassRef& paused) {
-  if (paused && stopped_at_pure(*paused)) {
-    open_->item.pauses = true;
-    return;
-  }
-  if (paused) return give_up_pass("backward goes through a gradient or a hook of Lua's");
-  const std::unique_ptr<OpenPass> open = std::move(open_);
-  Item& item = open->item;
-  for (size_t i = 0; i < open->leaves.size(); i++) {
-    TensorRef* gradient = gradient_of(*open->leaves[i]);
-    if (gradient == nullptr || !*gradient || gradient->get() == open->before[i].get()) continue;
-    item.grads.push_back({static_cast<uint32_t>(open->leaves[i]->mark & 0xffffff), add_made(**gradient, false)});
-  }
-  const bool last = item.pauses;
-  recording_->items.push_back(std::move(item));
-  if (!last) return;
-  end_recording();
-  begin_stretch();
-}
-
-PassRef Compiled::go_on(PassRef pass, Tensor* const* gradients, Tensor** results) {
-  PassRef paused = listen_to_pass([&] { return perigee::go_on(std::move(pass), gradients, results); });
-  end_pass(paused);
-  return paused;
-}
-
-void Compiled::abandon_pass() {
-  if (open_) give_up_pass("backward raised an error");
-}
-
-// Nobody listens to the rest of the call.
-void Compiled::give_up_pass(const std::string& why) {
-  open_ = nullptr;
-  refuse(why);
-  end_recording();
-  begin_eager();
-}
-
-void Compiled::record_custom_node(Tensor* const* inputs, uint32_t input_count, TensorRef* outputs,
-                                  uint32_t output_count, uint64_t& number) {
-  std::vector<Tensor*> all(inputs, inputs + input_count);
-  for (uint32_t i = 0; i < output_count; i++) all.push_back(outputs[i].get());
-  Item item = add_item({ItemKind::custom, nullptr, input_count, all.data(), static_cast<uint32_t>(all.size()), nullptr,
-                        nullptr, output_count});
-  recording_->items.pop_back();
-  number = record_custom(inputs, input_count, outputs, output_count, {false, true, number});
-  for (uint32_t i = 0; i < output_count; i++) item.outputs.push_back(add_made(*outputs[i], false));
-  refuse_derived(item.inputs);
-  recording_->items.push_back(std::move(item));
-}
-
 void Compiled::clear_grads(Tensor* const* tensors, uint32_t count) {
   if (open_) give_up_pass("a gradient that Lua computes clears others");
   const Asked asked{ItemKind::clear_grads, nullptr, 0, tensors, count, nullptr, nullptr, 0};
@@ -375,86 +287,6 @@ TensorRef Compiled::detach(Tensor& x) {
 }
 
 // ---- the end of a stretch ----
-
-// Which histories are over: another backward would say that what they saved was released.
-void Compiled::find_histories() {
-  std::map<const Node*, bool> released;
-  std::vector<std::pair<Node*, size_t>> open;
-  auto over = [&](Node* from) {
-    if (auto it = released.find(from); it != released.end()) return it->second;
-    released[from] = from->released;
-    open.assign(1, {from, 0});
-    while (!open.empty()) {
-      auto& [node, next] = open.back();
-      if (next == node->inputs.size()) {
-        const bool found = released[node];
-        open.pop_back();
-        if (found && !open.empty()) released[open.back().first] = true;
-        continue;
-      }
-      Node* behind = node->inputs[next++].edge.node.get();
-      if (behind == nullptr) continue;
-      auto [it, fresh] = released.try_emplace(behind, behind->released);
-      if (fresh) {
-        open.emplace_back(behind, 0);
-      } else if (it->second) {
-        released[node] = true;
-      }
-    }
-    return released[from];
-  };
-  std::vector<NodeRef> nodes;
-  for (TensorPlan& t : recording_->tensors) {
-    nodes.push_back(t.node);
-    if (t.outside || !t.node) continue;
-    t.history = over(t.node.get()) ? History::released : History::alive;
-    auto shown = NodeRef::adopt(new Node());
-    shown->op = t.node->op;
-    shown->kind = t.node->kind == NodeKind::custom ? NodeKind::custom : NodeKind::op;
-    if (shown->kind == NodeKind::custom) shown->attrs.assign(sizeof(uint64_t), 0);  // nobody's number
-    shown->released = true;
-    shown->outputs.resize(t.node->outputs.size());
-    for (uint32_t i = 0; i < shown->outputs.size(); i++) shown->outputs[i].meta = t.node->outputs[i].meta;
-    t.node = std::move(shown);
-  }
-  find_exact_histories(nodes);
-}
-
-// Histories that are not over, of operators whose gradients need no contents, are made again when they are handed out.
-void Compiled::find_exact_histories(const std::vector<NodeRef>& nodes) {
-  std::vector<TensorPlan>& tensors = recording_->tensors;
-  auto is_exact = [&](const Item& item, const Node& node) {
-    if (node.kind != NodeKind::op || node.op != item.op || node.rare || node.outputs.size() != item.outputs.size() ||
-        node.inputs.size() != item.inputs.size())
-      return false;
-    for (uint32_t n : item.outputs)
-      if (n == no_number || tensors[n].view || !tensors[n].born || tensors[n].history != History::alive ||
-          nodes[n].get() != &node)
-        return false;
-    for (const OutputRecord& y : node.outputs)
-      if (y.saved) return false;
-    for (size_t i = 0; i < node.inputs.size(); i++) {
-      if (node.inputs[i].saved) return false;
-      if (!node.inputs[i].edge.node) continue;
-      const TensorPlan& x = tensors[item.inputs[i]];
-      if (!x.outside && x.history != History::exact) return false;
-    }
-    return true;
-  };
-  for (Item& item : recording_->items) {
-    if (item.kind != ItemKind::op || item.in_place || item.outputs.empty() || item.outputs[0] == no_number) continue;
-    const NodeRef& node = nodes[item.outputs[0]];
-    if (!node || !is_exact(item, *node)) continue;
-    item.like = NodeRef::adopt(new Node());
-    item.like->op = node->op;
-    item.like->groups = node->groups;
-    item.like->attrs = node->attrs;
-    item.like->inputs = node->inputs;
-    item.like->outputs = node->outputs;
-    for (InputRecord& x : item.like->inputs) x.edge = {};
-    for (uint32_t n : item.outputs) tensors[n].history = History::exact;
-  }
-}
 
 void Compiled::end_recording() {
   recorded_++;
