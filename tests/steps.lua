@@ -1,7 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A test of steps under pg.compile against the same steps without it.
 
+local pg = require "perigee"
+
 local M = {}
+
+---A result as plain numbers, tables of tensors too.
+function M.numbers(v)
+  if type(v) == "table" then
+    local list = {}
+    for i, x in ipairs(v) do list[i] = M.numbers(x) end
+    return list
+  end
+  return pg.is_tensor(v) and v:detach():clone():totable() or v
+end
 
 ---same(name, make, check): a test (made by `test`, the file's) that trace(make, compiled) answers the same with and
 ---without pg.compile: a list of `count` rows, and the step. check(t, stats, step) looks at the compiled one.

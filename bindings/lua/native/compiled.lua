@@ -14,7 +14,7 @@ local M = {}
 local C
 local entered, ran = ffi.new("int32_t[1]"), ffi.new("int32_t[1]")
 local pointers = ffi.typeof("pgc_tensor *[?]")
-local counted = scopes.counted
+local _, call_one, call_any = scopes.calls "compiled"
 local RETRY = 10
 
 local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
@@ -143,17 +143,6 @@ local function leave(self, log, ok, count, result)
   handles.close_log(log, self.by)
   if not ok then give_up(self, count) end
   carry_out(self, ending, count, result)
-end
-
--- What pcall calls in place of the function. Those of other modules may stand on the stack too, which looks like
--- recursion to LuaJIT.
-local function call_one(fn, argument)
-  local count, result = counted(fn(argument))
-  return count, result
-end
-local function call_any(fn, ...)
-  local count, result = counted(fn(...))
-  return count, result
 end
 
 local function finish(self, log, ok, count, result)

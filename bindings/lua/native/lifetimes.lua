@@ -7,7 +7,8 @@ local scopes = require "perigee.native.scopes"
 
 local M = {}
 
-local is_tensor, counted = handles.is_tensor, scopes.counted
+local is_tensor = handles.is_tensor
+local _, call_one, call_any = scopes.calls "lifetimes"
 
 -- A result, or those in a table.
 local function spare(v)
@@ -26,17 +27,6 @@ end
 function M.spare(count, result)
   if count == 1 then return spare(result) end
   for i = 1, count do spare(result[i]) end
-end
-
--- What pcall calls in place of the function. Those of scopes.lua may stand on the stack too, which looks like recursion
--- to LuaJIT.
-local function call_one(fn, argument)
-  local count, result = counted(fn(argument))
-  return count, result
-end
-local function call_any(fn, ...)
-  local count, result = counted(fn(...))
-  return count, result
 end
 
 local function finish(log, by, ok, count, result)

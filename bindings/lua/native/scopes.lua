@@ -21,19 +21,25 @@ function M.counted(...)
 end
 local counted = M.counted
 
--- What pcall calls in place of fn.
-local function call_none(fn)
+local CALLS = [[
+local counted = ...
+return function(fn)
   local count, result = counted(fn())
   return count, result
-end
-local function call_one(fn, argument)
+end, function(fn, argument)
   local count, result = counted(fn(argument))
   return count, result
-end
-local function call_any(fn, ...)
+end, function(fn, ...)
   local count, result = counted(fn(...))
   return count, result
 end
+]]
+
+---What pcall calls in place of a user's function, by how many arguments there are: none, one, any number. Each module
+---has functions of its own, of bytecode of its own: the same one twice on the stack looks like recursion to LuaJIT.
+---@param name string the module's
+function M.calls(name) return assert(loadstring(CALLS, "=perigee:" .. name))(counted) end
+local call_none, call_one, call_any = M.calls "scopes"
 
 -- Puts the old state back and answers the results. Foreign errors are rethrown as they are.
 local function finish(leave, old, ok, count, result)

@@ -9,15 +9,7 @@ local native = require "perigee.native"
 local nn, optim = pg.nn, pg.optim
 
 local STEPS = 12
-
-local function numbers(v)
-  if type(v) == "table" then
-    local list = {}
-    for i, x in ipairs(v) do list[i] = numbers(x) end
-    return list
-  end
-  return pg.is_tensor(v) and v:detach():clone():totable() or v
-end
+local numbers = require("steps").numbers
 
 local function trace(make, compiled)
   pg.manual_seed(11)

@@ -8,15 +8,7 @@ local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim
 
 local STEPS = 20
-
-local function numbers(v)
-  if type(v) == "table" then
-    local list = {}
-    for i, x in ipairs(v) do list[i] = numbers(x) end
-    return list
-  end
-  return pg.is_tensor(v) and v:detach():clone():totable() or v
-end
+local numbers = require("steps").numbers
 
 -- make(): a function of the number of a step, and a list of tensors to look at after each.
 local function trace(make, compiled)
