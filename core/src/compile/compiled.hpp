@@ -121,6 +121,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   bool hand_out_all(const Frozen& frozen, Tensor* const* arguments);
 
   // ---- passes.cpp ----
+  bool is_again(const std::vector<Tensor*>& inputs, uint32_t flags) const;
   bool finish_pass();  // false: the pass is to be recorded
   void record_backward(const BackwardCall& call, PassRef& paused);
   template <class Run>

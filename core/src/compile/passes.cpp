@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backward passes of a compiled function, and the nodes whose gradients the front end computes: a pass that stops at
 // one goes on as part of what is recorded (core/docs/decisions/0037-gradients-of-lua-in-plans.md).
+#include <algorithm>
+
 #include "compile/compiled.hpp"
 #include "tape/custom.hpp"
 
@@ -11,7 +13,6 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
     give_up_pass("a gradient that Lua computes is computed by a backward pass of its own");
     return false;
   }
-  if (mode_ == Mode::matching && at_ > 0 && plan_->items[at_ - 1].pauses && finish_pass()) return true;  // again
   if (call.inputs != nullptr || call.create_graph) {
     settle();
     if (mode_ != Mode::eager) note("pg.grad, or create_graph, ends a stretch");
@@ -22,6 +23,7 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
   std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
   if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
   const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
+  if (mode_ == Mode::matching && is_again(inputs, flags) && finish_pass()) return true;
   if (mode_ == Mode::matching &&
       match({ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr,
              0}) &&
@@ -30,6 +32,16 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
   if (mode_ != Mode::recording) return false;
   record_backward(call, paused);
   return true;
+}
+
+// Whether this very pass was matched, and memory ran out as it was launched.
+bool Compiled::is_again(const std::vector<Tensor*>& inputs, uint32_t flags) const {
+  if (at_ == 0) return false;
+  const Item& last = plan_->items[at_ - 1];
+  if (!last.pauses || last.flags != flags) return false;
+  const std::vector<uint32_t> numbers = numbers_of(inputs.data(), static_cast<uint32_t>(inputs.size()));
+  return numbers.size() == last.roots * ((flags & 2u) != 0 ? 2 : 1) &&
+         std::equal(numbers.begin(), numbers.end(), last.inputs.begin());
 }
 
 // A pass that stops could not be called again: so it is launched at once, or left out of what is called again.

@@ -246,3 +246,24 @@ test("an error between a layer and its backward leaves what eager code leaves", 
   end
   t.equal(losses(pg.compile), losses(function(f) return f end))
 end)
+
+test("another backward behind one for which memory ran out is that other one", function(t)
+  local layer, x = lstm(), pg.randn { 2, 5, 4 }
+  local step = pg.compile(function(fails)
+    for _, p in ipairs(layer:parameters()) do p.grad = nil end
+    local y = layer(x)
+    local first, second = y:sum(), y:mean()
+    if fails then native.fail_allocations(0, 1) end
+    local ok = pcall(first.backward, first)
+    native.fail_allocations(0)
+    if not ok then second:backward() end
+    return ok
+  end)
+  for _ = 1, 5 do t.ok(step(false)) end
+  t.ok(step:stats().hits > 0, step:explain())
+  t.ok(not step(true))
+  local got = layer.weight_hh_l0.grad:totable()
+  layer.weight_hh_l0.grad = nil
+  layer(x):mean():backward()
+  t.equal(got, layer.weight_hh_l0.grad:totable())
+end)
