@@ -79,8 +79,16 @@ test("a full disk is an error that leaves the old files", function(t)
   end)
 end)
 
--- Starts a process that saves a large checkpoint, and stops it when there is a temporary file: its number and the
--- file's name, or nil where it was quicker.
+-- Whether it is there and has been written to: whoever has only just made it may yet find it gone, and make another.
+local function is_begun(path)
+  local file = io.open(path)
+  local size = file and file:seek "end" or 0
+  if file then file:close() end
+  return size > 0
+end
+
+-- Starts a process that saves large checkpoints, and stops it while it writes a temporary file: its number, the file's
+-- name, and the script.
 local function stopped_writer(t, folder)
   local script = process.file(([[
     local pg = require "perigee"
@@ -99,11 +107,7 @@ local function stopped_writer(t, folder)
         -- A signal takes a moment to arrive; until then the file may still be given its name.
         local stops = "kill -STOP %d; while ! grep -q '^State:.[TZ]' /proc/%d/status; do sleep 0.002; done"
         os.execute(stops:format(pid, pid))
-        local there = io.open(folder .. "/" .. name)
-        if there then
-          there:close()
-          return pid, name, script
-        end
+        if is_begun(folder .. "/" .. name) then return pid, name, script end
         os.execute("kill -CONT " .. pid)
       end
     end
