@@ -118,10 +118,7 @@ void prepare(lua_State* L) {
   perigee::push_lines(L);
   lua_setfield(L, -2, "perigee.native.lines");
   lua_pop(L, 1);
-  // More room for compiled code than LuaJIT's default of half a megabyte.
-  luaL_dostring(L,
-                "require('jit.opt').start('maxmcode=32768', 'maxtrace=16384', 'maxsnap=1000', 'maxrecord=16000', "
-                "'maxirconst=2000')");
+  perigee::call_module(L, "perigee.native.traces", "prepare");
 }
 
 int run_words(lua_State* L, int argc, char** argv) {

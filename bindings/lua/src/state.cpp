@@ -19,13 +19,12 @@ std::string find_home() {
   return error ? std::string() : self.parent_path().parent_path().string();
 }
 
-// Before any script: see bindings/lua/native/coroutines.lua. Without that file nothing is taken for granted.
-static void watch_coroutines(lua_State* L) {
+void call_module(lua_State* L, const char* module, const char* function) {
   const int top = lua_gettop(L);
   lua_getglobal(L, "require");
-  lua_pushliteral(L, "perigee.native.coroutines");
+  lua_pushstring(L, module);
   if (lua_pcall(L, 1, 1, 0) == 0) {
-    lua_getfield(L, -1, "watch");
+    lua_getfield(L, -1, function);
     lua_pcall(L, 0, 0, 0);
   }
   lua_settop(L, top);
@@ -44,7 +43,7 @@ State make_state(const std::string& home) {
   lua_pushlstring(L, path.data(), path.size());
   lua_setfield(L, -3, "path");
   lua_pop(L, 2);
-  watch_coroutines(L);
+  call_module(L, "perigee.native.coroutines", "watch");  // without it nothing is taken for granted
   return state;
 }
 

@@ -22,6 +22,9 @@ using State = std::unique_ptr<lua_State, CloseState>;
 /// The folder above the one that this executable lies in; empty when it cannot be told.
 std::string find_home();
 
+/// Calls a function of a module. Where either is not there, or fails, nothing is said.
+void call_module(lua_State* L, const char* module, const char* function);
+
 /// A state with the standard libraries, whose package.path begins with the installation's. Null: out of memory.
 State make_state(const std::string& home);
 
