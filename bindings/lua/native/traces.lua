@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How LuaJIT compiles, for the program `perigee`: a host of its own may choose otherwise.
 --
--- LuaJIT compiles a loop twice in a row, the second time without what stays the same, which has to be kept somewhere all
--- the while. Of a loop that calls a few layers that is more than it has room for (255 slots), and such a loop was left to
--- the interpreter. It is compiled as it stands instead.
+-- LuaJIT compiles a loop twice in a row, the second time without what stays the same, which has to be kept somewhere
+-- all the while. Of a loop that calls a few layers that is more than it has room for (255 slots), and such a loop was
+-- left to the interpreter. It is compiled as it stands instead.
 
 local opt = require "jit.opt"
 
