@@ -1,12 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A compiled step against the same step without: perigee tests/bench/compiled.lua [ROUNDS [PYTHON]]. The two take turns
--- in one process with one thread; a row has the medians in microseconds a step, the median of the rounds' ratios with
--- the least and the most, and the peaks of memory. With PYTHON (that has PyTorch), its eager step and torch.compile's.
+-- A compiled step against the same step without. The two take turns in one process with one thread; a row has the
+-- medians in microseconds a step, the median of the rounds' ratios with the least and the most, and the peaks of
+-- memory. With PYTHON (that has PyTorch), its eager step and torch.compile's, but for recurrent nets. PATTERN chooses
+-- rows.
+--
+--   perigee tests/bench/compiled.lua [ROUNDS [PYTHON [PATTERN]]]
 
 local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim
 
-local rounds = tonumber(arg[1]) or 7
+local rounds, python, pattern = tonumber(arg[1]) or 7, arg[2], arg[3] or ""
+if python == "" then python = nil end
 pg.config.set { threads = 1 }
 
 local function mlp(batch, width)
@@ -40,6 +44,20 @@ local function transformer(batch, length, width, depth)
   end
 end
 
+local function recurrent(kind, batch, length, width)
+  local layer = nn[kind] { width, width, num_layers = 2 }
+  local model = nn.ModuleList { nn.Embedding { 64, width }, layer, nn.Linear { width, 64 } }
+  local opt = optim.Adam { model:parameters(), lr = 1e-3 }
+  local x, y = pg.randint(0, 64, { batch, length }), pg.randint(0, 64, { batch * length })
+  return function()
+    opt:zero_grad()
+    local loss = pg.cross_entropy(model[3]((layer(model[1](x)))):reshape { batch * length, 64 }, y)
+    loss:backward()
+    opt:step()
+    return loss:detach()
+  end
+end
+
 local function call(batch, width)
   local model = nn.Sequential { nn.Linear { width, width }, nn.GELU {}, nn.LayerNorm { width },
                                 nn.Linear { width, width } }
@@ -52,6 +70,10 @@ local ROWS = {
   { "transformer step", function() return transformer(4, 32, 64, 2) end },
   { "call of a block", function() return call(1, 64) end },
 }
+for _, sizes in ipairs { { "RNN", 8, 30, 32 }, { "GRU", 8, 30, 32 }, { "LSTM", 8, 30, 32 }, { "GRU", 32, 50, 128 },
+                         { "LSTM", 32, 50, 256 } } do
+  ROWS[#ROWS + 1] = { ("%s %dx%dx%d step"):format(unpack(sizes)), function() return recurrent(unpack(sizes)) end }
+end
 
 local function time(fn, count)
   local begin = os.clock()
@@ -72,7 +94,7 @@ local function median(list)
   return list[math.floor(#list / 2) + 1]
 end
 
-local function torch_times(python)
+local function torch_times()
   if not python then return {} end
   local folder, found = arg[0]:match "^(.*)/[^/]*$" or ".", {}
   local pipe = assert(io.popen(python .. " " .. folder .. "/compiled_torch.py"))
@@ -84,8 +106,8 @@ local function torch_times(python)
   return found
 end
 
-local torch = torch_times(arg[2])
-for _, row in ipairs(ROWS) do
+local torch = torch_times()
+local function show(row)
   local function scoped(fn) return function() return pg.scope(fn) end end
   local eager, step = scoped(row[2]()), pg.compile(row[2]())
   for _ = 1, 20 do eager():free() step():free() end
@@ -103,3 +125,4 @@ for _, row in ipairs(ROWS) do
   print(text:format(row[1], median(a), median(b), middle, ratios[1], ratios[#ratios], without, with,
                     with / without, s.kernels, s.hits, s.calls, torch[row[1]] or ""))
 end
+for _, row in ipairs(ROWS) do if row[1]:find(pattern) then show(row) end end

@@ -47,7 +47,7 @@ local function watch(what, _, fn, pc, code)
     if as_it_stands then
       as_it_stands = false
       opt.start "+loop"
-    elseif what == "abort" and fn == started and is_overflow(code) then
+    elseif what == "abort" and fn == started and is_overflow(code) then -- back where it began: it was seen whole
       large[fn] = large[fn] or {}
       large[fn][place] = true
     end

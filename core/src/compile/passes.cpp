@@ -7,6 +7,20 @@
 #include "tape/custom.hpp"
 
 namespace perigee {
+namespace {
+
+// What an item of kind backward has as inputs and as flags.
+std::vector<Tensor*> roots_and_seeds(const BackwardCall& call) {
+  std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
+  if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
+  return inputs;
+}
+
+uint32_t flags_of(const BackwardCall& call) {
+  return (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
+}
+
+}  // namespace
 
 bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
   if (open_) {
@@ -20,9 +34,8 @@ bool Compiled::backward(const BackwardCall& call, PassRef& paused) {
     paused = perigee::backward(call);
     return true;
   }
-  std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
-  if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
-  const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
+  std::vector<Tensor*> inputs = roots_and_seeds(call);
+  const uint32_t flags = flags_of(call);
   if (mode_ == Mode::matching && is_again(inputs, flags) && finish_pass()) return true;
   if (mode_ == Mode::matching &&
       match({ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr,
@@ -76,9 +89,8 @@ bool Compiled::custom(Tensor* const* inputs, uint32_t input_count, TensorRef* ou
 // ---- what is recorded ----
 
 void Compiled::record_backward(const BackwardCall& call, PassRef& paused) {
-  std::vector<Tensor*> inputs(call.roots, call.roots + call.root_count);
-  if (call.seeds != nullptr) inputs.insert(inputs.end(), call.seeds, call.seeds + call.root_count);
-  const uint32_t flags = (call.retain_graph ? 1u : 0u) | (call.seeds != nullptr ? 2u : 0u);
+  std::vector<Tensor*> inputs = roots_and_seeds(call);
+  const uint32_t flags = flags_of(call);
   Item item = add_item(
       {ItemKind::backward, nullptr, flags, inputs.data(), static_cast<uint32_t>(inputs.size()), nullptr, nullptr, 0});
   recording_->items.pop_back();
