@@ -22,8 +22,8 @@ local timed = {
 }
 
 local models = {} -- the rows of model_table.lua
-for name in ("mlp_step mlp_step_512 mlp_infer convnet_step convnet_infer resnet_step resnet_infer gpt_step gpt_infer")
-  :gmatch("%S+") do models[name] = true end
+for name in ("mlp_step mlp_step_512 mlp_infer convnet_step convnet_infer resnet_step resnet_infer gpt_step " ..
+             "gpt_infer lstm_step lstm_infer mlp_tiny_step mlp_tiny_infer"):gmatch("%S+") do models[name] = true end
 
 local repeats, wanted, any, any_model = nil, {}, false, false
 do

@@ -157,6 +157,24 @@ void gpt(Model& m, int64_t batch) {
   m.finish(7);
 }
 
+// Two layers of 256 states over 100 steps: a product of all inputs by the weights, and one a step of the states before.
+void lstm(Model& m, int64_t batch) {
+  const int64_t steps = 100, width = 256, gates = 4 * width, rows = batch * steps;
+  for (int64_t in : {int64_t{64}, width}) {
+    m.linear(rows, in, gates, in == width);
+    m.parameters += static_cast<double>(gates * width + gates);
+    m.chain.insert(m.chain.end(), steps, m.best.product(1, batch, gates, width));
+    const auto of_gates = static_cast<double>(rows * gates), states = static_cast<double>(rows * width);
+    m.pass(of_gates, 2), m.pass(states, 3);  // what both products have added up; the cells before, states and cells
+    if (!m.training) continue;
+    m.chain.insert(m.chain.end(), steps, m.best.product(1, batch, width, gates));
+    m.chain.push_back(m.best.product(1, gates, width, rows));
+    m.pass(of_gates, 3), m.pass(states, 3);
+  }
+  m.linear(batch, width, 10), m.cross_entropy(static_cast<double>(batch * 10));
+  m.finish(7);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -170,6 +188,8 @@ int main(int argc, char** argv) {
       {"resnet_infer", {false, [](Model& m) { resnet(m, 1); }}},
       {"gpt_step", {true, [](Model& m) { gpt(m, 8); }}},
       {"gpt_infer", {false, [](Model& m) { gpt(m, 1); }}},
+      {"lstm_step", {true, [](Model& m) { lstm(m, 32); }}},
+      {"lstm_infer", {false, [](Model& m) { lstm(m, 1); }}},
   };
   auto item = items.find(argc > 1 ? argv[1] : "");
   if (item == items.end()) {

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Perigee's half of the benchmark of whole models: `perigee model_step.lua ITEM [DTYPE [MODE]]` prints nanoseconds a
--- step or a call, wall and processor time. DTYPE bfloat16 runs the model under autocast; MODE is eager, or compiled (a
--- step by pg.compile, a call frozen besides). The items are in models.lua and vision.lua; model_step_torch.py has the
--- same for PyTorch.
+-- step or a call, wall and processor time. DTYPE bfloat16 runs the model under autocast; MODE is eager, compiled (a
+-- step by pg.compile, a call frozen besides) or planned (a call that is not frozen). The items are in models.lua and
+-- vision.lua; model_step_torch.py has the same for PyTorch.
 
 local pg = require "perigee"
 local native = require "perigee.native"
@@ -39,7 +39,7 @@ end
 local function infer(model, x)
   model:eval()
   local run = in_precision(function() return model(x) end)
-  local call = in_mode(function() return pg.inference_mode(run) end, { frozen = true })
+  local call = in_mode(function() return pg.inference_mode(run) end, { frozen = mode ~= "planned" })
   return function() call() end
 end
 

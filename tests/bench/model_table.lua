@@ -9,6 +9,8 @@ local rows = {
   { "convnet_step", "convolutional net, step" }, { "convnet_infer", "the same, one image" },
   { "resnet_step", "ResNet-18, step" }, { "resnet_infer", "the same, one image" },
   { "gpt_step", "GPT, batch 8, step" }, { "gpt_infer", "GPT, batch 1" },
+  { "lstm_step", "LSTM, batch 32, step" }, { "lstm_infer", "LSTM, batch 1" },
+  { "mlp_tiny_step", "tiny MLP, step" }, { "mlp_tiny_infer", "tiny MLP, batch 2" },
 }
 
 -- PyTorch has no 16-bit kernels for every processor and may take minutes for a step: what takes longer is left out of

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The bench models without convolutions, and attention: items for model_step.lua. models_torch.py has the same for
--- PyTorch; MEASUREMENTS.md describes the models.
+-- PyTorch.
 
 local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim
@@ -34,6 +34,17 @@ function GPT:forward(ids)
   return self.head(self.blocks(x, { is_causal = true }))
 end
 
+-- LSTM of two layers, 64 to 256, and a linear layer on the last of 100 steps.
+local LSTM = nn.class("LSTM")
+function LSTM:init()
+  self.steps, self.head = nn.LSTM { 64, 256, num_layers = 2, batch_first = true }, nn.Linear { 256, 10 }
+end
+function LSTM:forward(x)
+  return self.head((self.steps(x))[{ {}, -1 }])
+end
+
+local function tiny() return nn.Sequential { nn.Linear { 4, 8 }, nn.ReLU {}, nn.Linear { 8, 2 } } end
+
 local function attention_inputs()
   local shape = { 8, 6, 256, 64 }
   return pg.randn(shape), pg.randn(shape), pg.randn(shape)
@@ -55,6 +66,17 @@ return function(train, infer)
       return train(model, ids, pg.randint(0, 256, { 8 * 256 }), optim.AdamW { model:parameters(), lr = 3e-4 })
     end,
     gpt_infer = function() return infer(GPT {}, pg.randint(0, 256, { 1, 256 })) end,
+    lstm_step = function()
+      local model = LSTM {}
+      return train(model, pg.randn { 32, 100, 64 }, pg.randint(0, 10, { 32 }),
+                   optim.Adam { model:parameters(), lr = 1e-3 })
+    end,
+    lstm_infer = function() return infer(LSTM {}, pg.randn { 1, 100, 64 }) end,
+    mlp_tiny_step = function()
+      local model = tiny()
+      return train(model, pg.randn { 2, 4 }, pg.randint(0, 2, { 2 }), optim.Adam { model:parameters(), lr = 1e-3 })
+    end,
+    mlp_tiny_infer = function() return infer(tiny(), pg.randn { 2, 4 }) end,
     attention = function()
       local q, k, v = attention_inputs()
       return function() local _ = pg.scaled_dot_product_attention(q, k, v, { is_causal = true }) end

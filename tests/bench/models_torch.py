@@ -59,6 +59,19 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(x)))
 
 
+class LSTM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps, self.head = nn.LSTM(64, 256, num_layers=2, batch_first=True), nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.head(self.steps(x)[0][:, -1])
+
+
+def tiny():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
 def items(train, infer):
     def mlp_step(batch):
         model = mlp()
@@ -69,6 +82,9 @@ def items(train, infer):
         model = GPT()
         return train(model, torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8 * 256,)),
                      fused(torch.optim.AdamW, model.parameters(), lr=3e-4))
+
+    def adam(model, x, classes):
+        return train(model, x, torch.randint(0, classes, (x.size(0),)), fused(torch.optim.Adam, model.parameters(), lr=1e-3))
 
     def attention(backward):
         inputs = [torch.randn(8, 6, 256, 64, requires_grad=backward) for _ in range(3)]
@@ -84,5 +100,8 @@ def items(train, infer):
         "mlp_step": lambda: mlp_step(64), "mlp_step_512": lambda: mlp_step(512),
         "mlp_infer": lambda: infer(mlp(), torch.rand(1, 784)),
         "gpt_step": gpt_step, "gpt_infer": lambda: infer(GPT(), torch.randint(0, 256, (1, 256))),
+        "lstm_step": lambda: adam(LSTM(), torch.randn(32, 100, 64), 10),
+        "lstm_infer": lambda: infer(LSTM(), torch.randn(1, 100, 64)),
+        "mlp_tiny_step": lambda: adam(tiny(), torch.randn(2, 4), 2), "mlp_tiny_infer": lambda: infer(tiny(), torch.randn(2, 4)),
         "attention": lambda: attention(False), "attention_backward": lambda: attention(True),
     }

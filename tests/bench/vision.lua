@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The convolutional bench models: items for model_step.lua. vision_torch.py has the same for PyTorch (in channels-last
--- where that is faster there); MEASUREMENTS.md describes the models.
+-- where that is faster there).
 
 local pg = require "perigee"
 local nn, optim = pg.nn, pg.optim

@@ -56,8 +56,16 @@ int32_t pgc_layer_parameters(uint32_t id, void* attrs, pgc_tensor* input, pg_par
 }
 int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, const char* path, pgc_tensor* const* params,
                        pgc_tensor* const* inputs, pgc_tensor** outputs) {
+  Compiled* compiled = compiled_now();
+  LayerCall call{id, training != 0, static_cast<const uint8_t*>(attrs), 0, get(params), 0, get(inputs), 0, 0};
+  if (compiled != nullptr) {
+    bool known = false;
+    int32_t code = run("layer", [&] { known = compiled->layer(call, reinterpret_cast<Tensor**>(outputs)); });
+    if (known || code != PG_OK) return code;
+  }
   return run_on("layer", id, layer, [&](const pg_layer_info& info) {
     Scoped<const char*> named(ambient().layer, path);
+    const LayerStart start = compiled != nullptr ? compiled->begin_layer() : LayerStart{};
     pg_builder builder;
     Values p = values(params, info.param_count), in = values(inputs, info.input_count), out(info.output_count, 0);
     pg_layer_build ask{};
@@ -72,10 +80,18 @@ int32_t pgc_layer_call(uint32_t id, const void* attrs, int32_t training, const c
     ask.outputs = out.data();
     pg_error error = pg::make_error();
     pg::check(info.build(info.user, &ask, &error), error);
+    SmallVector<Tensor*, 8> made(info.output_count);
     for (uint32_t i = 0; i < info.output_count; i++) {
       if (out[i] == 0 && i == 0) pg::fail(PG_E_INTERNAL, "build left its first output empty");
-      outputs[i] = out[i] == 0 ? nullptr : give(TensorRef::share(pg_builder::tensor(out[i])));
+      made[i] = pg_builder::tensor(out[i]);
     }
+    if (compiled != nullptr) {
+      call.attr_size = info.attr_size, call.param_count = info.param_count;
+      call.input_count = info.input_count, call.output_count = info.output_count;
+      compiled->end_layer(start, call, made.data());
+    }
+    for (uint32_t i = 0; i < info.output_count; i++)
+      outputs[i] = made[i] != nullptr ? give(TensorRef::share(made[i])) : nullptr;
   });
 }
 

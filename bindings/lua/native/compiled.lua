@@ -14,7 +14,7 @@ local M = {}
 local C
 local entered, ran = ffi.new("int32_t[1]"), ffi.new("int32_t[1]")
 local pointers = ffi.typeof("pgc_tensor *[?]")
-local _, call_one, call_any = scopes.calls "compiled"
+local call_none, call_one, call_any = scopes.calls "compiled"
 local RETRY = 10
 
 local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
@@ -163,6 +163,13 @@ local function call_in_coroutine(self, ...)
   return finish(self, log, pcall(call_any, in_coroutine, self, log, ...))
 end
 
+---M.call without an argument, in main.
+function M.call_with_none(self)
+  local log = enter(self)
+  if not log then return lifetimes.scope(self.by, self.fn) end
+  return finish(self, log, pcall(call_none, self.fn))
+end
+
 ---M.call with one argument, in main.
 function M.call_with_one(self, argument)
   local log = enter(self)
@@ -173,7 +180,9 @@ end
 ---Calls the function, closes what nobody outside of the call may use, and then runs what that has asked for.
 function M.call(self, ...)
   if not scopes.in_main() then return call_in_coroutine(self, ...) end
-  if select("#", ...) == 1 then
+  local arguments = select("#", ...)
+  if arguments == 0 then return M.call_with_none(self) end
+  if arguments == 1 then
     local argument = ...
     return M.call_with_one(self, argument)
   end

@@ -8,7 +8,7 @@ local scopes = require "perigee.native.scopes"
 local M = {}
 
 local is_tensor = handles.is_tensor
-local _, call_one, call_any = scopes.calls "lifetimes"
+local call_none, call_one, call_any = scopes.calls "lifetimes"
 
 -- A result, or those in a table.
 local function spare(v)
@@ -38,6 +38,12 @@ local function finish(log, by, ok, count, result)
   return unpack(result, 1, count)
 end
 
+local function scope_none(by, fn)
+  local log = handles.new_log()
+  handles.open_log(log)
+  return finish(log, by, pcall(call_none, fn))
+end
+
 local function scope_one(by, fn, argument)
   local log = handles.new_log()
   handles.open_log(log)
@@ -64,7 +70,9 @@ function M.scope(by, fn, ...)
     local log = handles.new_log()
     return finish(log, by, pcall(call_any, call_within, log, nothing, nothing, fn, ...))
   end
-  if select("#", ...) == 1 then -- see "Code that compiles" in bindings/lua/README.md
+  local arguments = select("#", ...) -- see "Code that compiles" in bindings/lua/README.md
+  if arguments == 0 then return scope_none(by, fn) end
+  if arguments == 1 then
     local argument = ...
     return scope_one(by, fn, argument)
   end

@@ -27,8 +27,9 @@
 // The file registers itself. The struct is the packed attribute struct of the C table, so it must be trivially
 // copyable, and its fields are pg::Bool, int64_t, double or pg_ints; int32_t for a choice. Attributes are declared in
 // the order of positional arguments. `.inputs(2)` makes a layer of two inputs, c.input(0) and c.input(1); a build that
-// returns std::array<pg::Value, 2> one of two outputs. parameters and build may run on any thread. A plugin is, or has
-// in its pg::Provides, a pg::LayerTable.
+// returns std::array<pg::Value, 2> one of two outputs. Both functions may run on any thread, and build emits the same
+// where attributes, training and the descriptions of what it is given are: a compiled function then repeats it without
+// asking. A plugin is, or has in its pg::Provides, a pg::LayerTable.
 #pragma once
 
 #include <array>

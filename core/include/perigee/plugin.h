@@ -706,7 +706,9 @@ typedef struct pg_layer_info {
   /* Checks attributes, fills in the inferred one from the first input (NULL when it is given), describes parameters.
    * `params` are param_count structs, zeroed, `size` set. [any] */
   int32_t (*parameters)(void *user, void *attrs, const pg_tensor *input, pg_param *const *params, pg_error *error);
-  int32_t (*build)(void *user, const pg_layer_build *call, pg_error *error); /* [any] */
+  /* What it emits follows from the attributes, `training` and the descriptions of what it is given: a compiled function
+   * repeats it without asking where these are the same. [any] */
+  int32_t (*build)(void *user, const pg_layer_build *call, pg_error *error);
 } pg_layer_info;
 
 typedef struct pg_layers {

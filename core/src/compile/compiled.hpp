@@ -21,6 +21,24 @@ struct Frozen {
   uint64_t generation = 0;                   // of signatures
 };
 
+// A call of a plugin's layer. What it is given is as the plugin says, absent tensors among it.
+struct LayerCall {
+  uint32_t id;
+  bool training;
+  const uint8_t* attrs;
+  uint32_t attr_size;
+  Tensor* const* params;
+  uint32_t param_count;
+  Tensor* const* inputs;
+  uint32_t input_count, output_count;
+};
+
+// Where the building of a layer began.
+struct LayerStart {
+  uint32_t stretch = 0;
+  size_t item = 0, tensors = 0;
+};
+
 class Compiled final : public ItemLog, public LaunchLog {
  public:
   // ---- a call: between begin and end the function listens (ambient().items) but where `listen` says otherwise ----
@@ -47,6 +65,11 @@ class Compiled final : public ItemLog, public LaunchLog {
   // ---- items ----
   bool call(const Op& op, Tensor* const* inputs, uint32_t input_count, const uint32_t* groups, const void* attrs,
             uint32_t flags, TensorRef* outputs, uint32_t output_count) override;
+  // Gives a new reference to each output, NULL to one that is absent. False: the layer is to be built, between the
+  // other two, which note it for the next time. Counts and sizes are looked at by end_layer alone.
+  bool layer(const LayerCall& call, Tensor** outputs);
+  LayerStart begin_layer() const;
+  void end_layer(const LayerStart& start, const LayerCall& call, Tensor* const* outputs);
   // False: make it as if nobody listened, with what is answered.
   bool backward(const BackwardCall& call, PassRef& paused);
   // The outputs, of which aliases take the places, hang on a node whose gradient the front end computes from what it is
@@ -95,6 +118,8 @@ class Compiled final : public ItemLog, public LaunchLog {
   bool match_with(const Plan& plan, const Asked& asked, std::string* why);
   bool match_input(const Plan& plan, uint32_t number, Tensor* x, std::string* why);
   bool match_numbers(const Plan& plan, const Asked& asked, const Item& item, std::string* why);
+  static bool same_scope(const Plan& plan, const Surroundings& around);  // of autocast, where there is one
+  bool match_layer(const LayerPlan& layer, const LayerCall& call);
   void accept(const Asked& asked);
   void move_to_plan(Plan& plan);
   void forget_from(uint32_t number);
@@ -155,6 +180,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   void kept(Tensor& x, Tensor& cast) override;
   void raised(Tensor& tensor) override;
   void refuse(const std::string& why) override;
+  static const char* why_watched();  // NULL: operators are not looked at one by one
   static const char* not_an_item(const Op& op, Tensor* const* inputs, uint32_t input_count);
 
   bool is_mine(uint64_t mark) const { return mark >> 24 == serial_; }

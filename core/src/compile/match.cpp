@@ -175,6 +175,11 @@ Surroundings Compiled::surroundings() {
   return {a.grad_enabled, a.device, a.stream, a.default_dtype, scope_index()};
 }
 
+bool Compiled::same_scope(const Plan& plan, const Surroundings& around) {
+  return around.autocast == 0 ||
+         (around.autocast <= plan.scopes.size() && plan.scopes[around.autocast - 1] == describe(*ambient().autocast));
+}
+
 bool Compiled::match(const Asked& asked) {
   const auto before = static_cast<uint32_t>(tensors_.size());
   std::string why;
@@ -216,9 +221,7 @@ bool Compiled::match_with(const Plan& plan, const Asked& asked, std::string* why
   const char* name = kind_name(item.kind, item.op);
   if (item.flags != asked.flags || !(item.around == surroundings()))
     return fail(why, std::string(name) + ": the mode, device, default dtype or autocast is another one");
-  if (item.around.autocast != 0 && (item.around.autocast > plan.scopes.size() ||
-                                    plan.scopes[item.around.autocast - 1] != describe(*ambient().autocast)))
-    return fail(why, std::string(name) + ": autocast is another one");
+  if (!same_scope(plan, item.around)) return fail(why, std::string(name) + ": autocast is another one");
   if (asked.kind == ItemKind::op) {
     const size_t groups = asked.groups != nullptr ? asked.op->info->input_count : 0;
     if (item.outputs.size() != asked.output_count || item.groups.size() != groups ||

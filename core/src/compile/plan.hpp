@@ -64,7 +64,17 @@ struct Item {
   bool pauses = false;                 // of one: the front end computed gradients in it. It is the plan's last item.
   NodeRef like;                        // of an operator whose gradient needs no contents: the node, without edges
   std::vector<GradientPlan> grads;     // of a backward: what leaves have got
+  uint32_t layer = no_number;          // that it is the first item of, in Plan::layers
   std::vector<uint32_t> with_history;  // tensors from before that have one from now on
+};
+
+// A call of a plugin's layer: what it was given, and how many items it came down to.
+struct LayerPlan {
+  uint32_t id = 0, items = 0, params = 0;
+  bool training = false;
+  std::vector<uint8_t> attrs;
+  std::vector<uint32_t> arguments, outputs;  // numbers, of parameters before inputs; no_number: absent
+  std::vector<uint32_t> met;                 // which arguments are from outside and new, in the order of their numbers
 };
 
 struct Slot {
@@ -87,6 +97,7 @@ struct PlanStep {
 struct Plan : Launches {
   std::vector<TensorPlan> tensors;
   std::vector<Item> items;
+  std::vector<LayerPlan> layers;
   std::vector<Slot> slots;
   std::vector<std::pair<uint64_t, uint32_t>> scopes;  // of autocast: dtype elsewhere, and how many types have their own
   std::string barred;                                 // why it is never launched; then it has no items

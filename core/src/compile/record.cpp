@@ -16,10 +16,15 @@ bool has_history(const Tensor& x) { return static_cast<bool>(x.node); }
 
 }  // namespace
 
-const char* Compiled::not_an_item(const Op& op, Tensor* const* inputs, uint32_t input_count) {
+const char* Compiled::why_watched() {
   const Ambient& a = ambient();
   if (a.condition != nullptr) return "a step that may have to be skipped";
   if (a.detect_anomaly || a.log_placement || a.graph != nullptr) return "every operator is watched";
+  return nullptr;
+}
+
+const char* Compiled::not_an_item(const Op& op, Tensor* const* inputs, uint32_t input_count) {
+  if (const char* why = why_watched()) return why;
   if (op.role == Role::transfer) return "a copy between devices";
   if (op.info->effect == PG_EFFECT_ORDERED) return "it has effects outside";
   for (uint32_t i = 0; i < op.info->output_count; i++)
@@ -350,10 +355,11 @@ std::string Compiled::text() const {
     for (const Slot& s : p.slots) separate += s.first != no_number ? s.bytes : 0;
     rows += (rows.empty() ? "" : ",") +
             pg::format(
-                "{\"items\":%zu,\"launches\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":%llu,"
+                "{\"items\":%zu,\"layers\":%zu,\"launches\":%zu,\"kernels\":%zu,\"uses\":%llu,\"bytes\":%llu,\"bound\":"
+                "%llu,"
                 "\"separate\":%llu,"
                 "\"own\":%llu,\"eager_peak\":%llu",
-                p.items.size(), p.launches.size(), p.arena ? p.steps.size() : p.launches.size(),
+                p.items.size(), p.layers.size(), p.launches.size(), p.arena ? p.steps.size() : p.launches.size(),
                 static_cast<unsigned long long>(p.uses), static_cast<unsigned long long>(p.arena_bytes),
                 static_cast<unsigned long long>(p.bound), static_cast<unsigned long long>(separate),
                 static_cast<unsigned long long>(p.own_bytes), static_cast<unsigned long long>(p.eager_peak)) +

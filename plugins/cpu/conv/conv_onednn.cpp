@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's convolutions run several times faster in a layout of their own than in plain NCHW (MEASUREMENTS.md), even
+// oneDNN's convolutions run several times faster in a layout of their own than in plain NCHW, even
 // with reorders on both sides. Channels-last tensors are taken as they lie. 16-bit floats that it has no arithmetic for
 // become float32 in the copies that the layout needs anyway.
 #include "conv/conv_onednn.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way a product is computed. Measured on two cores each of a Xeon with AVX-512 and AMX (MEASUREMENTS.md) and of
+// Which way a product is computed. Measured on two cores each of a Xeon with AVX-512 and AMX and of
 // an EPYC with AVX2 (README.md in this folder):
 //  - below about 1000 multiplications, calling oneDNN costs more (0.3 to 0.6 us) than a plain loop takes;
 //  - with AVX2, dnnl_sgemm and the matmul primitive run the same kernel: dnnl_sgemm has 0.5 us less overhead; the own
