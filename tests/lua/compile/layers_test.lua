@@ -85,7 +85,8 @@ test("classes, attributes, training, dtypes, gradients and shapes that change", 
     t.ok(s.hits > 0 and s.layers > 0, step:explain())
   end
   check(function() -- layers of one class, and of classes without attributes
-    local list = { nn.Dropout { 0.5 }, nn.Dropout { 0.2 }, nn.Tanh {}, nn.Sigmoid {}, nn.Flatten { 1 }, nn.Flatten { 2 } }
+    local list = { nn.Dropout { 0.5 }, nn.Dropout { 0.2 }, nn.Tanh {}, nn.Sigmoid {}, nn.Flatten { 1 },
+                   nn.Flatten { 2 } }
     local x = pg.randn { 5, 3, 2 }
     return function(i) return infer(list[i % #list + 1], x) * 2 end
   end, 32)
