@@ -1012,14 +1012,15 @@ function Compiled:explain() end
 ---What the function has done so far: `calls`; `plans` that are kept; `hits`, stretches of calls that were launched as
 ---a plan; `recorded`, those that were noted; `replayed`, those that began as a plan and went on otherwise; `eager`,
 ---calls that were not looked at; `why`, how often for which reason something was not launched as a plan. Of the plan
----used last: `items`; `launches`, the kernels that these are one by one, and `kernels`, those that are launched;
----`regions`, each with the `operators` that are one kernel, and how many `nodes`, `inputs` and `outputs`, what it does
----`about` layouts, and the bytes `packed` that it keeps of parameters; and bytes:
----`bytes` of its memory as it is laid out, `bound` of what lives at once at least, `separate` the same without reuse,
----`own` of what outlives the call, `eager_peak` of what eager code held at once. Of a plan that is captured on its
----device: `captures`, how often it was; `pieces`, what it is launched as beside kernels that are launched one by one,
----and `captured`, the kernels in them; `runtime`, bytes of numbers that are written before a launch; `copied`, bytes of
----arguments and results that lie elsewhere each time; `capture_why`, why it was captured anew, or why it is not.
+---used last: `items`; `layers`, calls of plugins' layers among them that are compared as wholes; `launches`, the
+---kernels that these are one by one, and `kernels`, those that are launched; `regions`, each with the `operators` that
+---are one kernel, and how many `nodes`, `inputs` and `outputs`, what it does `about` layouts, and the bytes `packed`
+---that it keeps of parameters; and bytes: `bytes` of its memory as it is laid out, `bound` of what lives at once at
+---least, `separate` the same without reuse, `own` of what outlives the call, `eager_peak` of what eager code held at
+---once. Of a plan that is captured on its device: `captures`, how often it was; `pieces`, what it is launched as beside
+---kernels that are launched one by one, and `captured`, the kernels in them; `runtime`, bytes of numbers that are
+---written before a launch; `copied`, bytes of arguments and results that lie elsewhere each time; `capture_why`, why it
+---was captured anew, or why it is not.
 ---@return table figures
 function Compiled:stats() end
 

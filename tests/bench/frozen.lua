@@ -15,11 +15,20 @@ local rounds, threads, python, dtype = tonumber(arg[1]) or 7, tonumber(arg[2]) o
 if python == "" then python = nil end
 pg.config.set { threads = threads }
 local folder = arg[0]:match "^(.*)/[^/]*$" or "."
-local pictures = dofile(folder .. "/vision.lua")(nil, function(model) return model:eval() end)
+local models = {}
+for _, file in ipairs { "models", "vision" } do
+  local items = dofile(("%s/%s.lua"):format(folder, file))(nil, function(model, x) return { model = model, x = x } end)
+  for name, make in pairs(items) do models[name] = make end
+end
 
 local function mlp(inputs, hidden)
   return nn.Sequential { nn.Linear { inputs, hidden }, nn.ReLU {}, nn.Linear { hidden, hidden }, nn.ReLU {},
                          nn.Linear { hidden, 10 } }
+end
+
+local function row_of(name, item)
+  local made = models[item]()
+  return { name, made.x, made.model }
 end
 
 local ROWS = {
@@ -34,7 +43,9 @@ local ROWS = {
     nn.Sequential { nn.Conv2d { 1, 8, 3, padding = 1 }, nn.ReLU {}, nn.MaxPool2d { 2 },
                     nn.Conv2d { 8, 16, 3, padding = 1 }, nn.ReLU {}, nn.MaxPool2d { 2 }, nn.Flatten {},
                     nn.Linear { 256, 10 } } },
-  { "ResNet-18, 3 x 224 x 224", { 1, 3, 224, 224 }, pictures.resnet_infer() },
+  row_of("ResNet-18, 3 x 224 x 224", "resnet_infer"), row_of("MLP with batch norm, 784", "mlp_infer"),
+  row_of("the small net, 1 x 28 x 28", "convnet_infer"), row_of("GPT, 256 tokens", "gpt_infer"),
+  row_of("LSTM, 100 x 64", "lstm_infer"),
 }
 
 local function time(fn, x)
@@ -74,7 +85,7 @@ local function calls_of(row)
   local calls = { amp and function(v) return pg.amp.autocast({ device = "cpu", dtype = amp }, eager, v) end or eager,
                   pg.compile(eager, { amp = amp }),
                   pg.compile(call, { frozen = true, amp = amp }) }
-  local x = pg.randn(row[2])
+  local x = pg.is_tensor(row[2]) and row[2] or pg.randn(row[2])
   for k = 1, #calls do for _ = 1, 5 do calls[k](x) end end
   return calls, x
 end

@@ -12,7 +12,9 @@ import time
 
 import torch
 from torch import nn
-from vision_torch import resnet18
+
+import models_torch
+import vision_torch
 
 THREADS = int(sys.argv[1])
 NARROW = sys.argv[2] == "bfloat16"
@@ -41,6 +43,11 @@ def mlp(inputs, hidden):
         nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 10))
 
 
+def made(model, x):
+    return x, model
+
+
+MODELS = {**models_torch.items(None, made), **vision_torch.items(None, made)}
 ROWS = [
     ((2, 4), lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))),
     ((1, 256), lambda: mlp(256, 256)),
@@ -50,8 +57,7 @@ ROWS = [
     ((1, 1, 16, 16), lambda: nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, 10))),
-    ((1, 3, 224, 224), resnet18),
-]
+] + [MODELS[name + "_infer"] for name in ("resnet", "mlp", "convnet", "gpt", "lstm")]
 
 
 def microseconds(call, seconds=0.2):
@@ -115,13 +121,15 @@ def in_torch(model, x):
 
 
 for row in [int(a) for a in sys.argv[3:]] or range(1, len(ROWS) + 1):
-    shape, make = ROWS[row - 1]
-    model, x = make().eval(), torch.randn(shape)
-    last = len(shape) == 4 and shape[1] > 1  # as it is quickest there
+    item = ROWS[row - 1]
+    x, model = item() if callable(item) else (torch.randn(item[0]), item[1]())
+    model = model.eval()
+    last = x.dim() == 4 and x.size(1) > 1  # as it is quickest there
     given = x.to(memory_format=torch.channels_last) if last else x
     with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=NARROW):
         times = in_torch(model, given)
     if NARROW:
+        narrow = given.to(torch.bfloat16) if given.is_floating_point() else given
         with torch.inference_mode():
-            times = map(min, times, in_torch(copy.deepcopy(model).to(torch.bfloat16), given.to(torch.bfloat16)))
-    print("\t".join([str(row)] + [f"{t:.2f}" for t in times] + others(model, x)), flush=True)
+            times = map(min, times, in_torch(copy.deepcopy(model).to(torch.bfloat16), narrow))
+    print("\t".join([str(row)] + [f"{t:.2f}" for t in times] + others(model, x.contiguous())), flush=True)
