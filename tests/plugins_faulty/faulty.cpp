@@ -2,6 +2,7 @@
 // Operators and optimizers that break their promises, one each.
 #include <perigee/functions.hpp>
 #include <perigee/kernel.hpp>
+#include <perigee/layer.hpp>
 #include <perigee/op.hpp>
 #include <perigee/optimizer.hpp>
 
@@ -419,7 +420,36 @@ struct FaultyConstant {
 PG_OPTIMIZER(FaultyConstant, "FaultyConstant", "Nothing is wrong with it: the same in every step.")
     .attr(&FaultyConstant::lr, "lr", "rate");
 
+// ---- layers ----
+
+PG_OP("faulty_calls")
+    .doc("Nothing is wrong with it: how often it has been called, which is an effect that only it knows of.")
+    .input("x", kFloating, "[1]")
+    .output("y", "like x")
+    .ordered()
+    .shape(like_x);
+
+struct Calls : Kernel {
+  static void supports(const KernelCall& call) { call.need_dtypes({PG_F32}); }
+  Calls(const KernelCall&, Plan&) {}
+  void launch(const pg_launch& launch) override {
+    static float calls = 0;
+    *output<float>(launch, 0) = ++calls;
+  }
+};
+PG_KERNEL("faulty_calls", Calls);
+
+struct FaultyCounted {
+  void parameters(Params&) {}
+  Value build(const LayerCall& c) const {
+    static constinit OpRef calls("faulty_calls"), relu("relu");
+    c.call(calls).input(c.input()).emit();
+    return c.call(relu).input(c.input()).emit();
+  }
+};
+PG_LAYER(FaultyCounted, "FaultyCounted", "Nothing is wrong with it: relu, which counts its calls.");
+
 }  // namespace
 
-using Faulty = Provides<OpTable, KernelTable<"cpu">, OptimizerTable>;
-PG_PLUGIN(Faulty, "faulty", "1.0.0", "ops,kernels,optimizers");
+using Faulty = Provides<OpTable, KernelTable<"cpu">, LayerTable, OptimizerTable>;
+PG_PLUGIN(Faulty, "faulty", "1.0.0", "ops,kernels,layers,optimizers");

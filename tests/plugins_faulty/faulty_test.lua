@@ -205,6 +205,16 @@ test("kernels that come late serve shapes seen before", function(t)
   t.equal(pg.faulty_late(pg.ones { 5 }), { 42, 42, 42, 42, 42 })
 end)
 
+test("a layer with an operator that is no part of a plan is built at every call of a compiled function", function(t)
+  local layer, one = pg.nn.FaultyCounted {}, pg.tensor { -2 }
+  local function count() return pg.faulty_calls(one):item() end
+  local f = pg.compile(function(v) return layer(v) end)
+  local before = count()
+  for _ = 1, 8 do t.equal(f(one), { 0 }) end
+  t.equal(count() - before, 9)
+  t.ok(f:stats().hits > 0, f:explain())
+end)
+
 test("an update that computes with its step's number cannot be recorded once for all steps", function(t)
   local function trained(opt, w)
     local g = pg.graph(function(g)

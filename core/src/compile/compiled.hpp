@@ -37,6 +37,7 @@ struct LayerCall {
 struct LayerStart {
   uint32_t stretch = 0;
   size_t item = 0, tensors = 0;
+  uint64_t apart = 0;  // calls that were no items so far
 };
 
 class Compiled final : public ItemLog, public LaunchLog {
@@ -197,6 +198,7 @@ class Compiled final : public ItemLog, public LaunchLog {
   Plan* plan_ = nullptr;              // that is matched
   size_t at_ = 0;                     // items matched so far
   uint32_t stretches_ = 0;            // begun in this call
+  uint64_t apart_ = 0;                // operators called so far that were no items
   std::vector<TensorRef> tensors_;    // while matching, by number
   std::vector<StorageRef> storages_;  // by slot
   std::vector<AutocastRef> scopes_;   // in the order met

@@ -22,15 +22,17 @@ bool number_in(uint64_t serial, const Tensor* x, uint32_t& number) {
 
 LayerStart Compiled::begin_layer() const {
   if (open_) return {};
-  if (mode_ == Mode::recording) return {stretches_, recording_->items.size(), recording_->tensors.size()};
-  if (mode_ == Mode::matching) return {stretches_, at_, tensors_.size()};
+  if (mode_ == Mode::recording) return {stretches_, recording_->items.size(), recording_->tensors.size(), apart_};
+  if (mode_ == Mode::matching) return {stretches_, at_, tensors_.size(), apart_};
   return {};
 }
 
 // What the items read must be the layer's own, and what it brings from outside must come before what they make: then
 // the next call is known by its tensors.
 void Compiled::end_layer(const LayerStart& start, const LayerCall& call, Tensor* const* outputs) {
-  if (start.stretch != stretches_ || open_ || (mode_ != Mode::recording && mode_ != Mode::matching)) return;
+  if (start.stretch != stretches_ || start.apart != apart_ || open_ ||
+      (mode_ != Mode::recording && mode_ != Mode::matching))
+    return;
   Plan& plan = mode_ == Mode::recording ? *recording_ : *plan_;
   const size_t end = mode_ == Mode::recording ? plan.items.size() : at_;
   if (end <= start.item || plan.items[start.item].layer != no_number) return;

@@ -367,6 +367,7 @@ bool Compiled::call(const Op& op, Tensor* const* inputs, uint32_t input_count, c
     return true;
   }
   if (const char* why = not_an_item(op, inputs, input_count)) {
+    apart_++;
     settle();
     last_why_ = std::string(op.info->name) + " ends a stretch: " + why;
     if (mode_ != Mode::eager) note(last_why_);
