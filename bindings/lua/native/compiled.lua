@@ -14,7 +14,7 @@ local M = {}
 local C
 local entered, ran = ffi.new("int32_t[1]"), ffi.new("int32_t[1]")
 local pointers = ffi.typeof("pgc_tensor *[?]")
-local call_none, call_one, call_any = scopes.calls "compiled"
+local call_none, call_one, call_two, call_any = scopes.calls "compiled"
 local RETRY = 10
 
 local MODES = { off = true, plan = true, fuse = true, layout = true, capture = true }
@@ -177,6 +177,13 @@ function M.call_with_one(self, argument)
   return finish(self, log, pcall(call_one, self.fn, argument))
 end
 
+---M.call with two arguments, in main.
+function M.call_with_two(self, a, b)
+  local log = enter(self)
+  if not log then return lifetimes.scope(self.by, self.fn, a, b) end
+  return finish(self, log, pcall(call_two, self.fn, a, b))
+end
+
 ---Calls the function, closes what nobody outside of the call may use, and then runs what that has asked for.
 function M.call(self, ...)
   if not scopes.in_main() then return call_in_coroutine(self, ...) end
@@ -185,6 +192,10 @@ function M.call(self, ...)
   if arguments == 1 then
     local argument = ...
     return M.call_with_one(self, argument)
+  end
+  if arguments == 2 then
+    local a, b = ...
+    return M.call_with_two(self, a, b)
   end
   local log = enter(self)
   if not log then return lifetimes.scope(self.by, self.fn, ...) end

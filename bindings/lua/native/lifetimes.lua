@@ -8,7 +8,7 @@ local scopes = require "perigee.native.scopes"
 local M = {}
 
 local is_tensor = handles.is_tensor
-local call_none, call_one, call_any = scopes.calls "lifetimes"
+local call_none, call_one, call_two, call_any = scopes.calls "lifetimes"
 
 -- A result, or those in a table.
 local function spare(v)
@@ -50,6 +50,12 @@ local function scope_one(by, fn, argument)
   return finish(log, by, pcall(call_one, fn, argument))
 end
 
+local function scope_two(by, fn, a, b)
+  local log = handles.new_log()
+  handles.open_log(log)
+  return finish(log, by, pcall(call_two, fn, a, b))
+end
+
 local function call_within(log, enter, leave, fn, ...)
   return scopes.with(function()
     local old = enter()
@@ -75,6 +81,10 @@ function M.scope(by, fn, ...)
   if arguments == 1 then
     local argument = ...
     return scope_one(by, fn, argument)
+  end
+  if arguments == 2 then
+    local a, b = ...
+    return scope_two(by, fn, a, b)
   end
   local log = handles.new_log()
   handles.open_log(log)

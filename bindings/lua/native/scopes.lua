@@ -29,17 +29,21 @@ return function(fn)
 end, function(fn, argument)
   local count, result = counted(fn(argument))
   return count, result
+end, function(fn, first, second)
+  local count, result = counted(fn(first, second))
+  return count, result
 end, function(fn, ...)
   local count, result = counted(fn(...))
   return count, result
 end
 ]]
 
----What pcall calls in place of a user's function, by how many arguments there are: none, one, any number. Each module
----has functions of its own, of bytecode of its own: the same one twice on the stack looks like recursion to LuaJIT.
+---What pcall calls in place of a user's function, by how many arguments there are: none, one, two, any number. Each
+---module has functions of its own, of bytecode of its own: the same one twice on the stack looks like recursion to
+---LuaJIT.
 ---@param name string the module's
 function M.calls(name) return assert(loadstring(CALLS, "=perigee:" .. name))(counted) end
-local call_none, call_one, call_any = M.calls "scopes"
+local call_none, call_one, call_two, call_any = M.calls "scopes"
 
 -- Puts the old state back and answers the results. Foreign errors are rethrown as they are.
 local function finish(leave, old, ok, count, result)
@@ -51,6 +55,7 @@ end
 
 local function with_none(enter, leave, fn) return finish(leave, enter(), pcall(call_none, fn)) end
 local function with_one(enter, leave, fn, argument) return finish(leave, enter(), pcall(call_one, fn, argument)) end
+local function with_two(enter, leave, fn, a, b) return finish(leave, enter(), pcall(call_two, fn, a, b)) end
 
 local function pass(co, enter, leave, old, ok, ...)
   leave(old)
@@ -114,6 +119,10 @@ function M.with(enter, leave, fn, ...)
     if count == 1 then
       local argument = ...
       return with_one(enter, leave, fn, argument)
+    end
+    if count == 2 then
+      local a, b = ...
+      return with_two(enter, leave, fn, a, b)
     end
     return finish(leave, enter(), pcall(call_any, fn, ...))
   end

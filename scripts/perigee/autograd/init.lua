@@ -87,6 +87,10 @@ return function(pg, native)
         local argument = ...
         return native.with(enter, native.set_grad_enabled, fn, argument)
       end
+      if count == 2 then
+        local a, b = ...
+        return native.with(enter, native.set_grad_enabled, fn, a, b)
+      end
       return native.with(enter, native.set_grad_enabled, fn, ...)
     end
   end

@@ -7,7 +7,8 @@ local pg = require "perigee"
 local frozen = require "perigee.compile.frozen"
 
 local compiled = native.compiled
-local call_with_none, call_with_one, in_main = compiled.call_with_none, compiled.call_with_one, native.in_main
+local call_with_none, call_with_one = compiled.call_with_none, compiled.call_with_one
+local call_with_two, in_main = compiled.call_with_two, native.in_main
 
 ---@class perigee.Compiled
 ---@overload fun(...: any): any
@@ -68,10 +69,11 @@ end
 
 function Compiled:__call(...)
   local planned, arguments = self.planned, select("#", ...)
-  if planned and arguments <= 1 and in_main() then -- see "Code that compiles" in bindings/lua/README.md
+  if planned and arguments <= 2 and in_main() then -- see "Code that compiles" in bindings/lua/README.md
     if arguments == 0 then return call_with_none(planned) end
-    local argument = ...
-    return call_with_one(planned, argument)
+    local a, b = ...
+    if arguments == 1 then return call_with_one(planned, a) end
+    return call_with_two(planned, a, b)
   end
   return call(self, ...)
 end

@@ -6,6 +6,8 @@ local pg = require "perigee"
 local x = pg.rand { 4, 4 }
 local rows = pg.tensor({ 1, 0 }, { dtype = "int64" })
 local function add_one(v) return v + 1 end
+local function add(v, w) return v + w end
+local function add_to_x() return x + 1 end
 local nn = pg.nn
 local layer = nn.Linear { 4, 4 }
 local sequence = nn.Sequential { nn.Linear { 4, 4 }, nn.ReLU {}, nn.LayerNorm { 4 }, nn.Tanh {} }
@@ -36,12 +38,20 @@ local calls = {
     local step = pg.compile(function(v) return v + 1 end)
     return function() return step(x) end
   end)(),
+  ["of a compiled function without arguments"] = pg.compile(function() return x + 1 end),
+  ["of a compiled function of two arguments"] = (function()
+    local step = pg.compile(function(v, w) return v + w end)
+    return function() return step(x, x) end
+  end)(),
   ["of a frozen function"] = (function()
     local step = pg.compile(function(v) return v + 1 end, { frozen = true })
     return function() return step(x) end
   end)(),
   ["under no_grad"] = function() return pg.no_grad(add_one, x) end,
   ["within a scope"] = function() return pg.no_grad(pg.scope, add_one, x) end,
+  ["under no_grad, with two arguments"] = function() return pg.no_grad(add, x, x) end,
+  ["within a scope with two arguments"] = function() return pg.scope(add, x, x) end,
+  ["within a scope without arguments"] = function() return pg.scope(add_to_x) end,
   ["of a layer"] = function() return layer(x) end,
   ["of layers in sequence"] = function() return sequence(x) end,
   ["of pg.zeros"] = function() return pg.zeros { 2, 2, 2 } end,
