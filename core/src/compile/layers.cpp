@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of plugins in plans: where a call of one is what it was, its items follow without asking the plugin for them.
 #include <algorithm>
-#include <cstring>
 
 #include "compile/compiled.hpp"
 
@@ -67,7 +66,7 @@ void Compiled::end_layer(const LayerStart& start, const LayerCall& call, Tensor*
 bool Compiled::match_layer(const LayerPlan& layer, const LayerCall& call) {
   const Surroundings& around = plan_->items[at_].around;
   if (layer.id != call.id || layer.training != call.training ||
-      std::memcmp(layer.attrs.data(), call.attrs, layer.attrs.size()) != 0 || why_watched() != nullptr ||
+      !std::equal(layer.attrs.begin(), layer.attrs.end(), call.attrs) || why_watched() != nullptr ||
       !(around == surroundings()) || !same_scope(*plan_, around))
     return false;
   for (uint32_t i : layer.met)
