@@ -187,16 +187,6 @@ end
 ---Calls the function, closes what nobody outside of the call may use, and then runs what that has asked for.
 function M.call(self, ...)
   if not scopes.in_main() then return call_in_coroutine(self, ...) end
-  local arguments = select("#", ...)
-  if arguments == 0 then return M.call_with_none(self) end
-  if arguments == 1 then
-    local argument = ...
-    return M.call_with_one(self, argument)
-  end
-  if arguments == 2 then
-    local a, b = ...
-    return M.call_with_two(self, a, b)
-  end
   local log = enter(self)
   if not log then return lifetimes.scope(self.by, self.fn, ...) end
   return finish(self, log, pcall(call_any, self.fn, ...))

@@ -30,6 +30,12 @@ local function same(t, calls, prepare)
   return step:stats(), step
 end
 
+-- The same, where some calls are launched as plans that know layers.
+local function same_with_layers(t, calls, prepare)
+  local s, step = same(t, calls, prepare)
+  t.ok(s.hits > 0 and s.layers > 0, step:explain())
+end
+
 test("a layer's call is compared as a whole", function(t)
   local s, step = same(t, 8, function()
     local model = nn.Sequential { nn.Linear { 4, 8 }, nn.ReLU {}, nn.Linear { 8, 2 } }
@@ -80,10 +86,7 @@ test("training with layers as wholes", function(t)
 end)
 
 test("classes, attributes, training, dtypes, gradients and shapes that change", function(t)
-  local function check(make, calls)
-    local s, step = same(t, calls or 12, make)
-    t.ok(s.hits > 0 and s.layers > 0, step:explain())
-  end
+  local function check(make, calls) same_with_layers(t, calls or 12, make) end
   check(function() -- layers of one class, and of classes without attributes
     local list = { nn.Dropout { 0.5 }, nn.Dropout { 0.2 }, nn.Tanh {}, nn.Sigmoid {}, nn.Flatten { 1 },
                    nn.Flatten { 2 } }
@@ -120,10 +123,7 @@ test("classes, attributes, training, dtypes, gradients and shapes that change", 
 end)
 
 test("parameters and inputs are told apart by what they are", function(t)
-  local function layers(make, calls)
-    local s, step = same(t, calls or 10, make)
-    t.ok(s.hits > 0 and s.layers > 0, step:explain())
-  end
+  local function layers(make, calls) same_with_layers(t, calls or 10, make) end
   layers(function() -- two layers change places, and one is called twice
     local a, b, x = nn.Linear { 3, 3 }, nn.Linear { 3, 3 }, pg.randn { 2, 3 }
     return function(i)
